@@ -4,9 +4,17 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from kafkacodec._core.decode cimport kc_span
 
 
+cdef extern from "decode/kc_walk.h" nogil:
+    enum:
+        KC_ENTRY_OVERHEAD
+        KC_ENTRY_MAGIC_AT
+        KC_MESSAGE_MIN_LENGTH
+
+
 cdef extern from "decode/kc_batch.h" nogil:
     enum:
         KC_LOG_APPEND_TIME
+        KC_BATCH_ATTRIBUTES_AT
 
     ctypedef struct produced_batch "kc_batch":
         uint64_t size

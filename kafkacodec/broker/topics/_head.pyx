@@ -1,6 +1,6 @@
 """The binding that reads and checks one produced batch."""
 cimport cython
-from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from kafkacodec._core cimport arrow as a
@@ -134,24 +134,37 @@ cdef int64_t largest_in(const a.kc_column *times) noexcept nogil:
     return largest
 
 
-NO_BATCH, CORRUPT, BATCH, TRANSACTIONAL = range(4)
+cdef enum Begins:
+    BEGINS_NO_BATCH
+    BEGINS_CORRUPT
+    BEGINS_BATCH
+    BEGINS_TRANSACTIONAL
+
+NO_BATCH, CORRUPT, BATCH, TRANSACTIONAL = BEGINS_NO_BATCH, BEGINS_CORRUPT, BEGINS_BATCH, BEGINS_TRANSACTIONAL
+
+cdef enum:
+    NEWEST_MAGIC = 2
 
 
-cdef int look(const uint8_t *data, uint64_t size) noexcept nogil:
+cdef Begins look(const uint8_t *data, uint64_t size) noexcept nogil:
     """What Kafka's readers find at the start of some bytes before they look at more than the size and the magic."""
     cdef int32_t length
-    if size < 12:
-        return 0
-    length = <int32_t>((<uint32_t>data[8] << 24) | (<uint32_t>data[9] << 16) | (<uint32_t>data[10] << 8) | data[11])
-    if length < 14:
-        return 1
-    if size < 17:
-        return 0
-    if data[16] > 2:
-        return 1
-    if size - 12 < <uint64_t>length:
-        return 0
-    return 3 if data[16] == 2 and data[22] & 0x10 else 2
+    cdef int attributes
+    if size < p.KC_ENTRY_OVERHEAD:
+        return BEGINS_NO_BATCH
+    length = <int32_t>k.kc_load_u32(data + p.KC_ENTRY_OVERHEAD - sizeof(int32_t))
+    if length < p.KC_MESSAGE_MIN_LENGTH:
+        return BEGINS_CORRUPT
+    if size <= p.KC_ENTRY_MAGIC_AT:
+        return BEGINS_NO_BATCH
+    if data[p.KC_ENTRY_MAGIC_AT] > NEWEST_MAGIC:
+        return BEGINS_CORRUPT
+    if size - p.KC_ENTRY_OVERHEAD < <uint64_t>length:
+        return BEGINS_NO_BATCH
+    if data[p.KC_ENTRY_MAGIC_AT] < NEWEST_MAGIC:
+        return BEGINS_BATCH
+    attributes = k.kc_load_u16(data + p.KC_BATCH_ATTRIBUTES_AT)
+    return BEGINS_TRANSACTIONAL if attributes & d.KC_TRANSACTIONAL else BEGINS_BATCH
 
 
 def glance(data):
@@ -163,8 +176,8 @@ def glance(data):
 def read_head(data):
     """The header of the first batch in `data`, and what follows it as `glance` has it.
 
-    The header is None if there is no whole batch. `records_ok` and `largest_timestamp` are only known, and else false and -1, of batches of magic 2 that are not
-    compressed.
+    The header is None if there is no whole batch. `records_ok` and `largest_timestamp` are only known, and else false
+    and -1, of batches of magic 2 that are not compressed.
     """
     cdef HeldBuffer held = HeldBuffer(data)
     cdef Head head = Head.__new__(Head)
@@ -174,7 +187,7 @@ def read_head(data):
     cdef a.kc_table *table
     cdef uint64_t wanted = <uint64_t>1 << p.KC_COL_TIMESTAMP
     cdef int valid = 0
-    cdef int after = 0
+    cdef Begins after = BEGINS_NO_BATCH
     head.largest_timestamp = -1
     with nogil:
         found = d.kc_walk_next(held.start, held.size, 0, &span, &error)
@@ -182,7 +195,7 @@ def read_head(data):
             p.produced_read(held.start, &span, &head.batch)
             head.crc_ok = p.produced_crc(held.start, &head.batch) == head.batch.crc
             after = look(held.start + span.size, held.size - span.size)
-            if after == 0 and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
+            if after == BEGINS_NO_BATCH and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
                 table = a.kc_table_new_within(d.kc_record_fields, d.KC_NUM_RECORD_COLUMNS, wanted, NULL, &error)
                 valid = -1
                 if table != NULL:
