@@ -84,7 +84,8 @@ class _Located(KafkaCodecError):
 
 
 def _rebuild(cls: type[_Located], reason: str, position: int | None, path: str | None, advice: str = "") -> _Located:
-    return cls(reason, position=position, path=path).advised(advice)
+    found = cls(reason, position=position, path=path)
+    return found.advised(advice) if advice else found
 
 
 class DecodeError(_Located, ValueError):

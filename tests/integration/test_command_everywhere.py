@@ -118,11 +118,8 @@ def can_read(directory: Path, command: str) -> bool:
     levels = LEVELS.get(command, 0)
     if command == "recover" and has(directory, f"{DIGITS}.kafka", levels):
         return False
-    # broker-0 and broker-1 have the names of partitions, which may be empty: diff does not look at their other files.
-    named = (directory.glob("*/" * depth + "broker-[0-9]/") for depth in range(levels + 1))
-    empty = command == "diff" and any(any(found) for found in named)
     local = any(has(directory, DIGITS + suffix, levels) for suffix in (".log", ".kafka"))
-    return empty or local or has(directory, UPLOAD, levels + 1)
+    return local or has(directory, UPLOAD, levels + 1)
 
 
 LEVELS = dict.fromkeys(["topics", "scan", "diff", "stats", "report", "verify", "recover"], 2)

@@ -280,7 +280,7 @@ def discover(
             files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
             continue
         alone = listings.restore(Partition(path))
-        here = [alone] if alone.segments else _partitions_below(path, levels)
+        here = [alone] if alone.segments else _partitions_below(path, levels, listings)
         here = [p for p in here if p.state in ("current", "remote")] or here
         if not here:
             raise FileNotFoundError(
@@ -294,24 +294,26 @@ def _instead(path: str, levels: int = 0) -> str:
     """The contents of a directory without segments, also `levels` below it, as the end of a sentence."""
     if any(packed_as(entry.name) for entry in entries(path)):
         return ", but packed files: unpack them first"
+    with suppress(OSError):
+        below = _partitions_below(path, 1, Listings())
+        if below and os.path.dirname(below[0].path) != path:
+            return f", but in directories below it; pass one of them, such as {os.path.dirname(below[0].path)}"
     named = [partition for partition in LogDirectory(path).all_partitions if _is_name_only(partition)]
     if named:
         return f": {named[0].path} has the name of a partition, but none of its files"
-    with suppress(OSError):
-        below = _partitions_below(path, 1)
-        if below and os.path.dirname(below[0].path) != path:
-            return f", but in directories below it; pass one of them, such as {os.path.dirname(below[0].path)}"
     return f", nor in log directories up to {levels} levels below it" if levels else ""
 
 
-def _partitions_below(path: str, levels: int) -> list[Partition]:
+def _partitions_below(path: str, levels: int, listings: Listings) -> list[Partition]:
     """The partitions of a log directory, or of those up to `levels` below it."""
-    found = [partition for partition in LogDirectory(path).all_partitions if not _is_name_only(partition)]
+    there = LogDirectory(path).all_partitions
+    found = [partition for partition in there if listings.has_segments(partition.path) or not _is_name_only(partition)]
     if not levels or any(p.segments for p in found):
         return found
     # Directories of log directories may have names as partitions do, such as kafka-1.
     names = [e.name for e in entries(path) if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
-    return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)] or found
+    below = [os.path.join(path, name) for name in sorted(names)]
+    return [p for directory in below for p in _partitions_below(directory, levels - 1, listings)] or found
 
 
 def _is_name_only(partition: Partition) -> bool:

@@ -41,6 +41,10 @@ class Listings:
             self._known[path] = changed, segments
         return partition
 
+    def has_segments(self, path: str) -> bool:
+        """Whether a partition's directory had segments when it was listed."""
+        return bool(self._known.get(path, (0, []))[1])
+
     def settled(self, partition: Partition) -> int | None:
         """The time of the last change of the directory that the partition's segments are from, in ns since 1970.
 
