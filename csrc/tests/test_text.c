@@ -35,7 +35,8 @@ static kc_text begin(void) {
 }
 
 static bool is(kc_text *t, const char *want) {
-    const bool same = t->out.size == strlen(want) && memcmp(t->out.data, want, t->out.size) == 0;
+    const size_t size = t->out.size; /* without data if it is 0 */
+    const bool same = size == strlen(want) && (size == 0 || memcmp(t->out.data, want, size) == 0);
     kc_buffer_free(&t->out);
     return same;
 }
