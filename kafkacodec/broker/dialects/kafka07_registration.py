@@ -44,7 +44,7 @@ class Registration:
         self._address = ("", 0)
         self._waiting: dict[str, None] = {}  # topics that are not registered yet
         self._task: asyncio.Task[None] | None = None
-        self._renewed = False
+        self._losses = self._registered_after = 0  # of sessions, and those before it was registered last
 
     @property
     def session(self) -> tuple[int, bytes] | None:
@@ -93,7 +93,8 @@ class Registration:
 
     def _begin_anew(self) -> None:
         _log.info("the ZooKeeper session was lost; registering broker %d again", self._id)
-        self._renewed, self._waiting = True, dict(self._topics)
+        self._losses += 1
+        self._waiting = dict(self._topics)
         self._begin()
 
     def _begin(self) -> None:
@@ -102,24 +103,16 @@ class Registration:
 
     async def _register(self, zookeeper: ZooKeeper) -> None:
         """Register missing nodes; retry until it succeeds."""
-        while self._renewed or self._waiting:
+        while self._losses != self._registered_after or self._waiting:
             try:
-                await self._register_again(zookeeper)
+                losses = self._losses
+                if losses != self._registered_after:
+                    await self._register_broker(zookeeper)
+                    self._registered_after = losses
                 await self._register_topics(zookeeper)
             except (NodeExists, KafkaCodecError) as error:
                 _log.warning("broker %d cannot be registered in ZooKeeper now: %s", self._id, error)
                 await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _register_again(self, zookeeper: ZooKeeper) -> None:
-        """Register the broker after a lost session; another may be lost meanwhile."""
-        if not self._renewed:
-            return
-        self._renewed = False
-        try:
-            await self._register_broker(zookeeper)
-        except (NodeExists, KafkaCodecError):
-            self._renewed = True
-            raise
 
     async def _register_broker(self, zookeeper: ZooKeeper) -> None:
         host, port = self._address

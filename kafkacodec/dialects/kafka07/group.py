@@ -85,7 +85,7 @@ class Group(Engine):
         self._due = asyncio.Event()  # something has changed: a rebalance
         self._moved = asyncio.Event()  # something was fetched, or has failed
         self._taken = asyncio.Event()  # something was handed out
-        self._lost = False
+        self._losses = self._joined_after = 0  # of sessions, and those before it joined last
         self._registry: Registry | None = None
         self._chunks: deque[Chunk] = deque()
         self._failed: deque[KafkaCodecError] = deque()  # what partitions cannot be read on for
@@ -192,7 +192,8 @@ class Group(Engine):
 
     def _begin_anew(self) -> None:
         _log.info("the ZooKeeper session of %s was lost; joining again", self.consumer_id)
-        self._lost, self._member.owned = True, ()
+        self._losses += 1
+        self._member.owned = ()
         self._due.set()
 
     async def _register(self) -> None:
@@ -207,23 +208,15 @@ class Group(Engine):
             await self._due.wait()
             self._due.clear()
             try:
-                await self._join_again()
+                losses = self._losses
+                if losses != self._joined_after:
+                    await self._register()
+                    self._joined_after = losses
                 await self._rebalance()
             except KafkaCodecError as error:
                 _log.warning("%s; trying again", error)
                 self._due.set()
                 await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _join_again(self) -> None:
-        """Register after a lost session; another may be lost meanwhile."""
-        if not self._lost:
-            return
-        self._lost = False
-        try:
-            await self._register()
-        except KafkaCodecError:
-            self._lost = True
-            raise
 
     async def _rebalance(self) -> None:
         """Execute the steps of a rebalance. Raises BrokerError."""
