@@ -4,6 +4,7 @@ import re
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")
 CHECKOUT = re.compile(r"<!-- checkout -->.*?<!-- end -->", re.S)
+COMMENT = re.compile(r"<!-- .*? -->\n")
 MORE = re.compile(r" \(\[more\]\([^)]+\)\)")
 LINKS = re.compile(r"(?<=^## Read on\n\n).+?(?=\n## |\Z)", re.M | re.S)
 HELP = """\
@@ -19,7 +20,7 @@ def package_page(readme: str, url: str, ref: str) -> str:
     Without one there are no images and of links only the texts; where these say nothing by themselves, they are left
     out, and the list of links is a sentence on the help that the package has.
 
-    What README says of a checkout, between comments, is left out.
+    What README says of a checkout, between comments, is left out, and so are other comments.
     """
 
     def absolute(link: re.Match[str]) -> str:
@@ -28,7 +29,7 @@ def package_page(readme: str, url: str, ref: str) -> str:
             return "" if image else text
         return f"{image}[{text}]({url}/{'raw' if image else 'blob'}/{ref or 'HEAD'}/{path})"
 
-    text = INSTALL.sub(r"\1kafkacodec", CHECKOUT.sub("", readme))
+    text = INSTALL.sub(r"\1kafkacodec", COMMENT.sub("", CHECKOUT.sub("", readme)))
     if not url:
         text = LINKS.sub(HELP, MORE.sub("", text))
     text = LINK.sub(absolute, text)

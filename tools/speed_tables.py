@@ -1,0 +1,113 @@
+"""Writes README's tables of speed and benchmarks/README.md's tables of missed goals from the stored results.
+
+speed_tables.py           rewrite the tables
+speed_tables.py --check   exit with 1 if the pages do not show the stored results
+
+A table follows a marker with the name of its file of results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+BENCHMARKS = ROOT / "benchmarks" / "README.md"
+RESULTS = ROOT / "benchmarks" / "results" / "0.1.0"
+MARKED = re.compile(r"(<!-- (?:rates|missed goals) of (\w+\.json) -->\n\n)(?:\|.*\n)*\n*")
+# For each file of results: the contests, as prefix and columns, and the rows, as shown and in the file.
+TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "rates.json": (
+        "",
+        ("none", "lz4", "zstd", "snappy", "gzip"),
+        {
+            "kafkacodec, `kc.iter_columns`": "iter_columns",
+            "kafkacodec, `kc.iter_records`": "iter_records",
+            "Kafka's Java reader": "Kafka's Java classes",
+            "aiokafka": "aiokafka",
+            "kafka-python": "kafka-python",
+        },
+    ),
+    "live.json": (
+        "live, ",
+        ("consume, none", "consume, lz4", "produce, none", "produce, lz4"),
+        {
+            "kafkacodec, `columns` and `send_columns`": "kafkacodec, columns",
+            "kafkacodec, record by record": "kafkacodec",
+            "franz-go": "franz-go",
+            "rust-rdkafka": "rust-rdkafka",
+            "confluent-kafka": "confluent-kafka",
+            "aiokafka": "aiokafka",
+            "kafka-python": "kafka-python",
+        },
+    ),
+}
+
+
+def rates(name: str) -> Iterator[str]:
+    """Million records per second, of the contests and competitors of one file of results."""
+    prefix, contests, competitors = TABLES[name]
+    measured = results(name)["units_per_second"]
+    yield f"| | {' | '.join(contests)} |"
+    yield "|---" * (len(contests) + 1) + "|"
+    for shown, competitor in competitors.items():
+        cells = (rounded(measured[prefix + contest][competitor] / 1e6) for contest in contests)
+        yield f"| {shown} | {' | '.join(cells)} |"
+
+
+def missed(name: str) -> Iterator[str]:
+    """The goals that one file of results misses; those without a peer in millions per second."""
+    yield "| contest | ours | against | measured | goal |"
+    yield "|---|---|---|---|---|"
+    for goal in results(name)["goals"]:
+        if goal["met"] is False:
+            scale = 1e6 if goal["against"] is None else 1
+            measured, least = (figure(goal[key] / scale) for key in ("measured", "at_least"))
+            yield f"| {goal['contest']} | {goal['ours']} | {goal['against'] or ''} | {measured} | {least} |"
+
+
+def results(name: str) -> dict[str, Any]:
+    """The stored results of one kind."""
+    content: dict[str, Any] = json.loads((RESULTS / name).read_text())
+    return content
+
+
+def rounded(millions: float) -> str:
+    """Two figures of small rates, one after the point of others."""
+    return f"{millions:.1f}" if millions >= 1 else f"{millions:.2f}"
+
+
+def figure(value: float) -> str:
+    """Three figures, more before the point."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def with_tables(text: str) -> str:
+    """A page with the tables after its markers replaced."""
+
+    def replaced(found: re.Match[str]) -> str:
+        lines = missed(found[2]) if "missed" in found[1] else rates(found[2])
+        return found[1] + "\n".join(lines) + "\n\n"
+
+    return MARKED.sub(replaced, text)
+
+
+def main(argv: list[str]) -> int:
+    """Rewrite, or compare with --check."""
+    for page in (README, BENCHMARKS):
+        text = with_tables(page.read_text())
+        if "--check" not in argv:
+            page.write_text(text)
+        elif text != page.read_text():
+            print(f"{page.relative_to(ROOT)} does not show the stored results: run tools/speed_tables.py")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
