@@ -38,7 +38,8 @@ def decode(data: Buffer, **options: Unpack[DecoderOptions]) -> RecordColumns:
     """Decodes a record set into one table. `Decoder` checks the options once for many record sets.
 
     Batches of different magics (0, 1, 2) and codecs may be mixed. A partial batch at the end, or the zeros of a
-    preallocated file, are not an error: `RecordColumns.consumed` is the number of bytes in complete batches.
+    preallocated file, are not an error: `RecordColumns.consumed` is the number of bytes in complete batches. If it is 0
+    for data that is not empty, there was no complete batch.
 
     Args:
         data: any contiguous buffer (bytes, memoryview, mmap, numpy, pyarrow.Buffer); it is not copied.

@@ -133,9 +133,20 @@ def test_what_no_batch_can_begin_with_is_no_partial_batch(data: bytes) -> None:
     assert kc.decode(data, on_error="skip").problems[0].size_in_bytes == len(data)
 
 
-def test_a_partial_batch_at_the_end_is_left_alone(log: Sample) -> None:
+@pytest.mark.parametrize(
+    "data", [b"x", b"\n", b"foreign text", b'{"a": 1}', b"exactly 16 bytes", JPEG[:3], b"\xff" * 9, bytes(8) + b"\x80"]
+)
+def test_a_few_bytes_that_are_no_record_set_are_no_partial_batch(data: bytes) -> None:
+    for read in (kc.decode, kc.scan, lambda data: list(kc.iter_records(data))):
+        with pytest.raises(kc.CorruptRecord):
+            read(data)
+    assert kc.decode(data, on_error="skip").problems[0].size_in_bytes == len(data)
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_a_partial_batch_at_the_end_is_left_alone(log: Sample, batch: int) -> None:
     data = log.data()
-    start = cut(log, 2)
+    start = cut(log, batch)
     for end in range(start, start + 80):
         result = kc.decode(data[:end])
         assert result.consumed == start
