@@ -15,7 +15,7 @@ _SIZE_BYTES = 4
 _CORRELATION = slice(8, 12)  # after the size, the API key and the version
 _SECONDS = 60
 # Versions that name topics by their name, which every broker here knows.
-_VERSIONS = {
+VERSIONS = {
     keys.PRODUCE: 8,
     keys.FETCH: 11,
     keys.METADATA: 7,
@@ -104,7 +104,7 @@ class Load:
             view = view[got:]
 
     def _decoded(self, key: int, answer: memoryview) -> Any:
-        return protocol.decode_response(answer, key, _VERSIONS[key])[1]
+        return protocol.decode_response(answer, key, VERSIONS[key])[1]
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def connected(server: str) -> Iterator[Load]:
 
 def frame(key: int, **fields: Any) -> bytearray:
     """A request as bytes."""
-    version = _VERSIONS[key]
+    version = VERSIONS[key]
     message = messages.by_key(key)[0].from_dict(fields)
     return bytearray(protocol.encode_request(message, version, correlation_id=1))
 

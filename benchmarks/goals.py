@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks import libraries, live_latency, live_sends, live_standing
+from benchmarks import libraries, live_latency, live_limits, live_sends, live_standing
 from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
@@ -95,6 +95,7 @@ GOALS = [
     *(Goal(f"live, consume, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     Goal("live, produce, none", COLUMNS, "confluent-kafka", 14),
     Goal("live, produce, lz4", COLUMNS, "confluent-kafka", 10),
+    Goal("live, produce, lz4", COLUMNS, live_limits.WRITING, 0.9),
     *(Goal(f"live, produce, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     *(Goal(f"live, send, {shape}", "kafkacodec", "confluent-kafka", 1.8) for shape in live_sends.SHAPES),
     *(Goal(f"live, send, {shape}", "kafkacodec", "aiokafka", 10) for shape in live_sends.SHAPES[:-1]),

@@ -7,6 +7,7 @@ same topic, which confluent-kafka has filled, and produce to topics of one parti
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks import latencies, live_clients, live_latency, live_sends, live_standing, live_waits, programs
+from benchmarks import (
+    compiled,
+    latencies,
+    live_clients,
+    live_latency,
+    live_limits,
+    live_sends,
+    live_standing,
+    live_waits,
+    programs,
+)
 from benchmarks.contest import Measured
 from benchmarks.report import Distributions
 
@@ -43,20 +54,21 @@ class Run:
         """All records of a topic consumed, and as many produced."""
         for codec in CODECS:
             for work in ("consume", "produce"):
-                name = contest_name(work, codec)
-                for number, client in self._in_turns(name, everyone):
-                    produced = f"made-{codec}-{number}-{len(client)}-{everyone.index(client)}"
-                    topic = self._topic(codec) if work == "consume" else produced
-                    self._keep(name, client, rates_of("live_clients", client, work, self._server, topic, codec))
+                name, limits = contest_name(work, codec), live_limits.OF_CLIENTS[work]
+                for number, client in self._in_turns(name, [*everyone, *limits]):
+                    topic = self._topic(codec) if work == "consume" else topic_of(f"made-{codec}", number, client)
+                    program = ("live_limits", limits[client]) if client in limits else ("live_clients", client, work)
+                    self._keep(name, client, rates_of(*program, self._server, topic, codec))
 
     def of_sends(self) -> None:
         """Records sent one by one."""
         for shape in live_sends.SHAPES:
             clients = [client for client in live_sends.CLIENTS if live_sends.has(client, shape)]
             for number, client in self._in_turns(sends_name(shape), clients):
-                topic = f"sent-{live_sends.SHAPES.index(shape)}-{number}-{client}"
+                topic = topic_of(f"sent-{live_sends.SHAPES.index(shape)}", number, client)
                 rates = rates_of("live_sends", client, shape, self._server, topic)
-                check_filled(self._server, topic, live_sends.COUNTS[client] + 1)
+                if client != live_limits.KEEPING:
+                    check_filled(self._server, topic, live_sends.COUNTS[client] + 1)
                 self._keep(sends_name(shape), client, rates)
 
     def of_waits(self) -> None:
@@ -64,7 +76,8 @@ class Run:
         for work in live_waits.WORKS:
             clients = [client for client, works in live_waits.CLIENTS.items() if work in works]
             for number, client in self._in_turns(waits_name(work), clients):
-                topic = self._topic("none") if work.startswith("commit") else f"waited-{work[:4]}-{number}-{client}"
+                waited = topic_of(f"waited-{work[:4]}", number, client)
+                topic = self._topic("none") if work.startswith("commit") else waited
                 self._keep(waits_name(work), client, rates_of("live_waits", client, work, self._server, topic))
 
     def of_latencies(self) -> None:
@@ -72,7 +85,7 @@ class Run:
         for load in live_latency.LOADS:
             name, seconds = latency_name(load), dict[str, list[float]]()
             for number, client in self._in_turns(name, live_latency.clients_of(load), SLOW):
-                topic = f"latency-{live_latency.LOADS.index(load)}-{number}-{client.replace(', ', '-')}"
+                topic = topic_of(f"latency-{live_latency.LOADS.index(load)}", number, client)
                 places = live_latency.environment(client)
                 found = printed("live_latency", client, load, self._server, topic, environment=places)
                 half, most = live_latency.quantiles(found)
@@ -131,6 +144,8 @@ def run(
             program.build()
     if not live_latency.UVLOOP.exists():
         left_out.append(f"uvloop was skipped: it is not in {live_latency.UVLOOP}, where `make bench` installs it.")
+    if compiled.absent():
+        left_out.append(f"{live_limits.KEEPING} was skipped: {compiled.absent()}.")
     with broker() as server:
         made = Run(server, rounds, note, chosen)
         made.of_clients(everyone)
@@ -139,6 +154,11 @@ def run(
         made.of_latencies()
         made.of_standing()
     return made.results, made.distributions, left_out
+
+
+def topic_of(work: str, number: int, client: str) -> str:
+    """The topic that a client produces to in a round."""
+    return f"{work}-{number}-{re.sub('[^a-zA-Z0-9.-]+', '-', client)}"
 
 
 def waits_name(work: str) -> str:

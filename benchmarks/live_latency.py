@@ -22,7 +22,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import live_waits
+from benchmarks import live_limits, live_waits
 from benchmarks.live_clients import some_value
 
 IN_FLIGHT = {"1 in flight": 1, "100 in flight": 100}
@@ -168,6 +168,28 @@ def aiokafka(server: str, topic: str, in_flight: int) -> list[float]:
     return _run(main())
 
 
+def one_thread(server: str, topic: str, in_flight: int) -> list[float]:
+    with live_limits.requests(server, topic) as ask:
+
+        def one(acknowledged: Callable[[], None]) -> None:
+            ask()
+            acknowledged()
+
+        return _blocking(one, in_flight)
+
+
+def on_a_loop(server: str, topic: str, in_flight: int) -> list[float]:
+    async def main() -> list[float]:
+        async with live_limits.requests_of_loop(server, topic) as ask:
+
+            async def send() -> None:
+                await ask()
+
+            return await _in_tasks(send, in_flight)
+
+    return asyncio.run(main())
+
+
 def _transactions(calls: Callable[[str, str], Iterator[None]], server: str, topic: str) -> list[float]:
     made, seconds, count = calls(server, topic), list[float](), COUNT // 3
     for _ in range(count + count // 10):
@@ -184,6 +206,8 @@ CLIENTS: dict[str, Work] = {
     "confluent-kafka": confluent,
 }
 LOOPS = {f"{client}{ON_UVLOOP}": CLIENTS[client] for client in ("kafkacodec", "kafkacodec.aio", "aiokafka")}
+ALONE = {live_limits.ONE_THREAD: one_thread, live_limits.ON_A_LOOP: on_a_loop}
+"""What clients with one record in flight cannot be without."""
 TRANSACTING = {"kafkacodec": live_waits.transactions, "confluent-kafka": live_waits.transactions_confluent}
 
 
@@ -191,7 +215,7 @@ def clients_of(load: str) -> list[str]:
     """The clients that take part; those on uvloop only if there is a copy of it."""
     if load == TRANSACTIONS:
         return list(TRANSACTING)
-    return [*CLIENTS, *(LOOPS if UVLOOP.exists() else ())]
+    return [*CLIENTS, *(LOOPS if UVLOOP.exists() else ()), *(ALONE if IN_FLIGHT[load] == 1 else ())]
 
 
 def environment(client: str) -> dict[str, str]:
@@ -205,7 +229,7 @@ def measure(client: str, load: str, server: str, topic: str) -> list[float]:
     """The seconds of each record or transaction."""
     if load == TRANSACTIONS:
         return _transactions(TRANSACTING[client], server, topic)
-    return {**CLIENTS, **LOOPS}[client](server, topic, IN_FLIGHT[load])
+    return {**CLIENTS, **LOOPS, **ALONE}[client](server, topic, IN_FLIGHT[load])
 
 
 if __name__ == "__main__":

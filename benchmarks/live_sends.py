@@ -3,7 +3,7 @@
     python -m benchmarks.live_sends CLIENT SHAPE HOST:PORT TOPIC
 
 prints what `live_clients` prints. Every record is acknowledged by all replicas; who counts the topic's records later
-knows that all of them are there.
+knows that all of them are there. `live_limits.KEEPING` sends nothing: it is what the calls cost alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
+from benchmarks import compiled
 from benchmarks.live_clients import LINGER_MS, Stopwatch, key, some_value
+from benchmarks.live_limits import KEEPING, keeper
 
 SHAPES = ("value", "key", "headers", "callback", "8 threads")
 THREADS = 8
 HEADERS = [("trace", b"0123456789abcdef"), ("kind", b"test")]
-COUNTS = {"kafkacodec": 300_000, "confluent-kafka": 300_000, "aiokafka": 60_000}
+COUNTS = {"kafkacodec": 300_000, "confluent-kafka": 300_000, "aiokafka": 60_000, KEEPING: 300_000}
 
 Send = Callable[[int], object]
 
@@ -56,15 +59,25 @@ def kafkacodec(server: str, topic: str, shape: str, count: int) -> None:
     with kc.client.Producer(bootstrap_servers=server, linger_ms=LINGER_MS) as producer:
         send = producer.send
         send(topic, b"").result()
-        sends: dict[str, Send] = {
-            "value": lambda i: send(topic, value),
-            "key": lambda i: send(topic, value, key=key(i)),
-            "headers": lambda i: send(topic, value, key=key(i), headers=HEADERS),
-            "callback": lambda i: send(topic, value, key=key(i)).add_done_callback(known),
-            "8 threads": lambda i: send(topic, value, key=key(i)),
-        }
-        timed(sends, producer.flush, shape, count)
+        timed(shaped(send, topic, value, known), producer.flush, shape, count)
     assert next(called) == (count if shape == "callback" else 0)
+
+
+def shaped(send: Callable[..., Any], topic: str, value: bytes, known: Callable[..., None]) -> dict[str, Send]:
+    """How each shape is sent with a method such as `Producer.send`."""
+    return {
+        "value": lambda i: send(topic, value),
+        "key": lambda i: send(topic, value, key=key(i)),
+        "headers": lambda i: send(topic, value, key=key(i), headers=HEADERS),
+        "callback": lambda i: send(topic, value, key=key(i)).add_done_callback(known),
+        "8 threads": lambda i: send(topic, value, key=key(i)),
+    }
+
+
+def kept(_server: str, topic: str, shape: str, count: int) -> None:
+    """The calls alone: nothing is sent."""
+    keeps = keeper()
+    timed(shaped(keeps.send, topic, some_value(), print), keeps.flush, shape, count)
 
 
 def confluent(server: str, topic: str, shape: str, count: int) -> None:
@@ -123,11 +136,13 @@ def aiokafka(server: str, topic: str, shape: str, count: int) -> None:
     asyncio.run(main())
 
 
-CLIENTS = {"kafkacodec": kafkacodec, "confluent-kafka": confluent, "aiokafka": aiokafka}
+CLIENTS = {"kafkacodec": kafkacodec, "confluent-kafka": confluent, "aiokafka": aiokafka, KEEPING: kept}
 
 
 def has(client: str, shape: str) -> bool:
-    """Whether a client can do it: coroutines are of one thread."""
+    """Whether a client can do it: coroutines are of one thread, and the limit needs a compiler."""
+    if client == KEEPING and compiled.absent():
+        return False
     return (client, shape) != ("aiokafka", "8 threads")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+from benchmarks import live_limits
 from benchmarks.live_clients import LINGER_MS, Stopwatch, some_value
 
 WORKS = ("send and wait", "commit and wait", "commit", "transaction")
@@ -188,6 +189,19 @@ def commit_aiokafka(server: str, topic: str) -> None:
     asyncio.run(main())
 
 
+def send_alone(server: str, topic: str) -> None:
+    with live_limits.requests(server, topic) as ask:
+        timed(iter(ask, 0))
+
+
+def send_on_a_loop(server: str, topic: str) -> None:
+    async def main() -> None:
+        async with live_limits.requests_of_loop(server, topic) as ask:
+            await _timed(ask)
+
+    asyncio.run(main())
+
+
 CLIENTS: dict[str, dict[str, Work]] = {
     "kafkacodec": {
         "send and wait": send,
@@ -206,6 +220,8 @@ CLIENTS: dict[str, dict[str, Work]] = {
         "commit and wait": commit_aiokafka,
         "transaction": transactions_aiokafka,
     },
+    live_limits.ONE_THREAD: {"send and wait": send_alone},
+    live_limits.ON_A_LOOP: {"send and wait": send_on_a_loop},
 }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import kafkacodec as kc
-from benchmarks import objects
+from benchmarks import compiled, objects
 from benchmarks.contest import Contest
 from benchmarks.goals import ALL_MADE, ALL_READ, MADE_AGAIN
 
@@ -61,7 +61,7 @@ def contests(body: Body) -> Iterator[Contest]:
         if work == "decode":
             competitors[ALL_MADE] = _repeated(making_objects(body), repeats)
             competitors[ALL_READ] = _repeated(reading_arrays(body), repeats)
-            if objects.absent() is None:
+            if compiled.absent() is None:
                 competitors[MADE_AGAIN] = _repeated(making_again(body), repeats)
         yield Contest(f"{work}, {body}", "bytes", repeats * len(body.data), competitors)
 

@@ -24,6 +24,8 @@ from benchmarks.cases import CASES
 from benchmarks.contest import Rates
 from benchmarks.goals import ALL_MADE, ALL_READ, FRANZ, JAVA, MADE_AGAIN, MESSAGES as _MESSAGES, RUST, Outcome, outcomes
 from benchmarks.live_latency import ON_UVLOOP
+from benchmarks.live_limits import KEEPING, ON_A_LOOP, ONE_THREAD, RECEIVING, WRITING
+from benchmarks.live_sends import SHAPES
 from benchmarks.report import Distributions
 from benchmarks.threads import ALONE
 
@@ -91,14 +93,21 @@ class Document:
 Draw = Callable[[Document], bytes | None]
 
 
-def _points(prefix: str, of: Sequence[str] | None, axis: str, who: Sequence[str], ours: Sequence[str]) -> Draw:
+def _points(
+    prefix: str,
+    of: Sequence[str] | None,
+    axis: str,
+    who: Sequence[str],
+    ours: Sequence[str],
+    limits: Sequence[str] = (),
+) -> Draw:
     def draw(document: Document) -> bytes | None:
         contests = {
             short: name for short, name in document.under(prefix, of).items() if set(document.rates[name]) & set(who)
         }
         rates = {short: document.rates[name] for short, name in contests.items()}
         rounds = {short: document.rounds.get(name, {}) for short, name in contests.items()}
-        return plots.points(document.machine, axis, rates, rounds, who, ours) if rates else None
+        return plots.points(document.machine, axis, rates, rounds, who, ours, limits=limits) if rates else None
 
     return draw
 
@@ -139,7 +148,8 @@ def _latencies(document: Document) -> bytes | None:
         on_uvloop = {name.removesuffix(ON_UVLOOP): found[name] for name in found if name.endswith(ON_UVLOOP)}
         if on_uvloop:
             panels[load + ON_UVLOOP] = {**on_uvloop, "confluent-kafka": found["confluent-kafka"]}
-    return plots.calls(document.machine, "by the clock", panels, LATENCY_OURS) if panels else None
+    limits = (ONE_THREAD, ON_A_LOOP)
+    return plots.calls(document.machine, "by the clock", panels, LATENCY_OURS, limits) if panels else None
 
 
 def _brokers(document: Document) -> bytes | None:
@@ -152,6 +162,7 @@ def _brokers(document: Document) -> bytes | None:
 
 
 _RECORDS = "million records per second"
+_TOPICS = ("consume, none", "consume, lz4", "produce, none", "produce, lz4")
 _CLIENT = f"{_RECORDS} of the client's processor time"
 
 
@@ -237,10 +248,18 @@ PLOTS = (
         "live.png",
         "live",
         "Clients with a broker",
-        "One partition, keys of 10 bytes, values of 100, acks=all; the broker is Apache Kafka on the other processor.",
-        _points(
-            "live, ", ("consume, none", "consume, lz4", "produce, none", "produce, lz4"), _CLIENT, CLIENTS, LIVE_OURS
-        ),
+        "One partition, keys of 10 bytes, values of 100, acks=all; the broker is Apache Kafka on the other processor."
+        " Lines without points limit kafkacodec, each in the same run: no client, but ready requests, checksums, and"
+        " the library of LZ4 on the same batches.",
+        _points("live, ", _TOPICS, _CLIENT, CLIENTS, LIVE_OURS, (RECEIVING, WRITING)),
+    ),
+    Plot(
+        "sends.png",
+        "live",
+        "Records sent one by one",
+        "One partition, values of 100 bytes, acks=all; with keys of 10 bytes but for the first. The line is what Python"
+        " takes for the same calls of a method in C that keeps its arguments and does nothing else.",
+        _points("live, send, ", SHAPES, _CLIENT, CLIENTS, LIVE_OURS, (KEEPING,)),
     ),
     Plot(
         "latency.png",
@@ -249,7 +268,8 @@ PLOTS = (
         "By the clock, one partition, values of 100 bytes, acks=all, linger 0; all records of all rounds. A record is"
         " sent when another one is acknowledged. A transaction has ten records and a linger of 5 ms; its time is that"
         " from its begin to the end of its commit. The broker and its disk are part of all times, and other work on the"
-        " machine lengthens them.",
+        " machine lengthens them. Those without an area are no clients: a ready request and its answer, on a blocking"
+        " socket, and on an event loop, in one thread.",
         _latencies,
     ),
     Plot(

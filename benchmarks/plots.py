@@ -18,6 +18,7 @@ from benchmarks.report import Distributions
 
 _OURS = "#0b5fa5", "#2f9bd6", "#0aa39a", "#6a7fdb", "#174a7e"
 _PEERS = "#d1495b", "#e08e2b", "#7a5195", "#5b8c3a", "#8c6d4f", "#c06bb1", "#6b7280"
+_LIMIT, _DASHES = "#111827", ("--", ":", "-.")
 _MARKERS = "osD^vPX<>*hd"
 _STYLE: dict[str, Any] = {"color": "#6b7280", "linewidth": 0.8, "alpha": 0.35}
 _DPI = 144
@@ -45,8 +46,12 @@ def points(
     names: Sequence[str],
     ours: Sequence[str],
     scale: float = 1e6,
+    limits: Sequence[str] = (),
 ) -> bytes:
-    """A row for each contest with a point for the best rate of each competitor, and a line from its slowest round."""
+    """A row for each contest with a point for the best rate of each competitor, and a line from its slowest round.
+
+    What limits kafkacodec is a line across its rows.
+    """
     names = [name for name in names if any(name in rates for rates in results.values())]
     seen = looks(names, ours)
     slowest_shown = "; lines from the slowest round" if any(rounds.values()) else ""
@@ -65,6 +70,10 @@ def points(
             axes.plot([slowest / scale, rates[name] / scale], [at, at], color=look.color, linewidth=1.4)
             label = name if name not in axes.get_legend_handles_labels()[1] else None
             axes.plot(rates[name] / scale, at, look.marker, color=look.color, markersize=6, label=label)
+        for name, dashes in zip(limits, _DASHES, strict=False):
+            if name in rates:
+                label = name if name not in axes.get_legend_handles_labels()[1] else None
+                axes.plot([rates[name] / scale] * 2, [row - 0.45, row + 0.45], dashes, color=_LIMIT, label=label)
     axes.set(xscale="log", xlabel=f"{axis}, logarithmic{slowest_shown}", title=title)
     axes.set_yticks(range(len(results)), [_spoken(name) for name in results])
     axes.set_ylim(len(results) - 0.5, -0.5)
@@ -81,9 +90,9 @@ def value_sizes(title: str, results: Mapping[int, Rates], names: Sequence[str], 
     for name, look in looks([name for name in names if any(name in rates for rates in results.values())], ours).items():
         known = [(size, rates[name] / 1e9) for size, rates in results.items() if name in rates]
         axes.plot(*zip(*known, strict=True), f"{look.marker}-", color=look.color, label=name, markersize=5)
-    for name, dashes in zip(LIMITS, ("--", ":"), strict=True):
+    for name, dashes in zip(LIMITS, _DASHES, strict=False):
         known = [(size, rates[name] / 1e9) for size, rates in results.items() if name in rates]
-        axes.plot(*zip(*known, strict=True), dashes, color="#111827", label=name)
+        axes.plot(*zip(*known, strict=True), dashes, color=_LIMIT, label=name)
     axes.set(xscale="log", xlabel="bytes of a value, logarithmic", ylabel="GB of record set per second", title=title)
     axes.set_ylim(bottom=0)
     _plain(axes.xaxis)
@@ -129,24 +138,31 @@ def threads(title: str, ratios: Mapping[str, Mapping[str, float]], ideal: float)
     return png(figure)
 
 
-def calls(title: str, axis: str, distributions: Distributions, ours: Sequence[str]) -> bytes:
+def calls(
+    title: str, axis: str, distributions: Distributions, ours: Sequence[str], limits: Sequence[str] = ()
+) -> bytes:
     """Histograms of single calls, a panel for each contest; time is logarithmic, the share of calls begins at zero.
 
-    All classes are as wide on the logarithmic axis, so areas are shares too.
+    All classes are as wide on the logarithmic axis, so areas are shares too. What limits kafkacodec is a line only.
     """
     figure = Figure(figsize=(9, 3.4 * len(distributions) + 0.5), layout="constrained")
     panels = figure.subplots(len(distributions), 1, sharex=True, squeeze=False)[:, 0]
-    seen = looks(list(dict.fromkeys(name for found in distributions.values() for name in found)), ours)
+    everyone = list(dict.fromkeys(name for found in distributions.values() for name in found))
+    seen = looks([name for name in everyone if name not in limits], ours)
+    dashes = dict(zip(limits, _DASHES, strict=False))
     for axes, (contest, found) in zip(panels, distributions.items(), strict=True):
         for name, classes in found.items():
-            look = seen[name]
+            limit = name in dashes
+            color = _LIMIT if limit else seen[name].color
             first, last = min(classes), max(classes)
             edges = [latencies.begins(number) * 1e6 for number in range(first, last + 2)]
             shares = [100 * classes.get(number, 0) / sum(classes.values()) for number in range(first, last + 1)]
             median, late = (latencies.quantile(classes, share) * 1e6 for share in (0.5, 0.99))
             label = f"{name}: half within {_three_digits(median)} µs, 99 % within {_three_digits(late)} µs"
-            axes.stairs(shares, edges, color=look.color, label=label, fill=True, alpha=0.25)
-            axes.stairs(shares, edges, color=look.color, linewidth=1.2)
+            if not limit:
+                axes.stairs(shares, edges, color=color, label=label, fill=True, alpha=0.25)
+            line = {"linestyle": dashes[name], "label": label} if limit else {}
+            axes.stairs(shares, edges, color=color, linewidth=1.2, **line)
         axes.set(xscale="log", ylabel="% of calls", title=contest)
         axes.set_ylim(bottom=0)
         axes.grid(**_STYLE)

@@ -20,6 +20,7 @@ import kafkacodec as kc
 from benchmarks import (
     brokers,
     compared,
+    compiled,
     contest,
     goals,
     instructions,
@@ -29,6 +30,7 @@ from benchmarks import (
     live,
     live_clients,
     live_latency,
+    live_limits,
     live_sends,
     live_standing,
     live_waits,
@@ -150,7 +152,7 @@ def test_every_live_client_produces_and_consumes() -> None:
         == set(live_clients.AMOUNTS)
         >= {goal.ours for goal in goals.GOALS if "live" in goal.contest}
     )
-    assert set(live_sends.CLIENTS) == set(live_sends.COUNTS) < set(live_clients.WORK)
+    assert set(live_sends.CLIENTS) == set(live_sends.COUNTS) < {*live_clients.WORK, live_limits.KEEPING}
     for works in (*live_clients.WORK.values(), *live_clients.AMOUNTS.values()):
         assert set(works) == {"produce", "consume"}
     assert len(live_clients.key(999_999_999)) == live_clients.KEY_BYTES
@@ -278,12 +280,13 @@ def test_latencies_have_a_distribution_of_all_rounds(
     said: list[str] = []
     results, distributions, _ = live.run(2, said.append, lambda name: "in flight" in name)
     assert said == list(distributions) == [live.latency_name(load) for load in live_latency.IN_FLIGHT]
-    on_loops = {*page.LATENCY_OURS, "aiokafka"}
-    expected = {"confluent-kafka", *on_loops, *(f"{client}, uvloop" for client in on_loops)}
-    assert {client for _, client, *_ in live_without_a_broker} == expected
+    on_loops, alone = {*page.LATENCY_OURS, "aiokafka"}, {live_limits.ONE_THREAD, live_limits.ON_A_LOOP}
+    clients = {"confluent-kafka", *on_loops, *(f"{client}, uvloop" for client in on_loops)}
+    assert {client for _, client, *_ in live_without_a_broker} == clients | alone
     assert all(("uvloop" in client) == ("PYTHONPATH" in more) for _, client, _, *more in live_without_a_broker)
     for name, found in distributions.items():
         assert {sum(classes.values()) for classes in found.values()} == {200}
+        expected = clients | alone if name == live.latency_name("1 in flight") else clients
         for rates, rate in ((results[name], 1e4), (results[name + live.SLOW], 500)):
             assert rates == pytest.approx(dict.fromkeys(expected, rate))
     figures: list[Any] = []
@@ -355,9 +358,9 @@ def test_every_competitor_encodes_to_the_same_bytes(body: messages.Body) -> None
         assert decode() is not None
 
 
-@pytest.mark.skipif(objects.absent() is not None, reason="needs a C compiler and Python's headers")
+@pytest.mark.skipif(compiled.absent() is not None, reason="needs a C compiler and Python's headers")
 def test_objects_made_again_are_as_many(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(objects, "LIBRARY", tmp_path / "objects.so")
+    monkeypatch.setattr(compiled, "KEPT", tmp_path)
     (body,) = (body for body in messages.bodies() if str(body) == "OffsetCommit request v7")
 
     def held(top: Any) -> dict[str, int]:
