@@ -27,7 +27,7 @@ from kafkacodec.cli.warnings import show_warnings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacodec.cli.rows.consume_range import Range, Start
+    from kafkacodec.cli.rows.consume_range import Plan, Range, Start
     from kafkacodec.cli.rows.consumed import Consumed
     from kafkacodec.cli.rows.record_output import Printer
     from kafkacodec.cli.rows.record_rows import Page
@@ -130,6 +130,7 @@ def consume(
         reading = Reading(old, topics, numbers, offset, group, follow=follow, limit=limit)
         _print(printing.printer(several=True, headers=False), reading.pages())
         return
+    from kafkacodec.cli.rows.consume_range import Plan
     from kafkacodec.cli.rows.consumed import Consumed
     from kafkacodec.client import Consumer
 
@@ -144,25 +145,31 @@ def consume(
         _check_output(output, printing, follow and limit is None)
     printer = printing.printer(several=True, headers=True)
     options = _options(servers, group, offset, isolation_level, start)
+    plan = Plan({})
     if group is None:
-        ranges = _ranges(servers, topics, numbers, start, end_time, not follow, options["isolation_level"])
+        plan = _plan(servers, topics, numbers, start, end_time, not follow, options["isolation_level"])
+        if output and plan.unread:
+            raise click.ClickException("; ".join(plan.unread.values()) + "; --partition selects others")
     else:
-        ranges = {}
         _require_topics(servers, topics, follow)
     grouped = group is not None
     to_file = output.path not in (None, STANDARD) or is_file(sys.stdout)
-    with made(Consumer, options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
-        _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
+    with made(Consumer, options) as consumer, _leaving(consumer), _progress(plan.ranges, limit, to_file) as advance:
+        _begin(consumer, topics, plan)
         commits = grouped and not output
         search, records = wanted.search(), None if output else typed.typed_records()
-        consumed = Consumed(consumer, ranges, grouped and not follow, search, limit, commits, advance, records)
+        consumed = Consumed(consumer, plan.ranges, grouped and not follow, search, limit, commits, advance, records)
         if output:
             count = _write(output, consumed, typed)
             if grouped:
                 consumed.commit()
             note(f"{output.shown}: {counted(count, 'record')}")
-            return
-        _print(printer, consumed.pages())
+        else:
+            _print(printer, consumed.pages())
+    unread = plan.unread | consumed.unread
+    if unread:
+        names = ", ".join(f"{topic}-{number}" for topic, number in unread)
+        raise click.ClickException(f"{counted(len(unread), 'partition')} could not be read: {names}")
 
 
 def _options(
@@ -288,7 +295,7 @@ def _patterns(topics: tuple[str, ...]) -> list[str]:
     return patterns
 
 
-def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
+def _plan(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Plan:
     from kafkacodec.cli.rows.consume_range import partition_ranges
 
     numbers, start, end_time, to_end, isolation_level = arguments
@@ -314,12 +321,14 @@ def _progress(
     return progress("consume", total if limit is None else limit, records=True)
 
 
-def _begin(consumer: Any, topics: tuple[str, ...], starts: dict[tuple[str, int], int]) -> None:
+def _begin(consumer: Any, topics: tuple[str, ...], plan: Plan) -> None:
     """Assign the partitions with their starts, or subscribe to the topics."""
-    if starts:
-        consumer.assign(list(starts))
-        for (topic, number), offset in starts.items():
-            consumer.seek(topic, number, offset)
+    if plan.ranges or plan.later:
+        consumer.assign([*plan.ranges, *plan.later])
+        for (topic, number), part in plan.ranges.items():
+            consumer.seek(topic, number, part.start)
+        for key, start in plan.later.items():
+            start.seek(consumer, key)
     elif any(topic.startswith(_PATTERN) for topic in topics):
         # As in librdkafka, a pattern may match a part; a consumer's has to match in full.
         consumer.subscribe(

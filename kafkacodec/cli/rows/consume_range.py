@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkacodec.cli.console import note
-from kafkacodec.datatypes import dataclass
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:
     from kafkacodec.arguments import IsolationLevel
+    from kafkacodec.client import Consumer
     from kafkacodec.client.admin.topic_terms import TopicDescription
     from kafkacodec.client.blocking.topic_admin import TopicAdmin
 
-__all__ = ["Range", "Start", "described", "parse_start", "partition_ranges"]
+__all__ = ["Plan", "Range", "Start", "described", "parse_start", "partition_ranges"]
 
 Key = tuple[str, int]
+_ELECTION_MS = 5_000  # partitions without a leader for so long have no replica that could become one
 _NAMES = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
 
 
@@ -29,6 +31,21 @@ class Range:
 
     start: int
     end: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to read.
+
+    Attributes:
+        ranges: the offsets by partition.
+        later: where partitions begin whose offsets are not known yet: they have no leader, and are read once they do.
+        unread: partitions that cannot be read, and why.
+    """
+
+    ranges: dict[Key, Range]
+    later: dict[Key, Start] = field(default_factory=dict)
+    unread: dict[Key, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,17 @@ class Start:
     def time(self) -> int | None:
         """The time in milliseconds; None if it starts elsewhere."""
         return self.spec if isinstance(self.spec, int) else None
+
+    def seek(self, consumer: Consumer, key: Key) -> None:
+        """Let a consumer begin a partition here, once it has a leader. `before_end` does not count."""
+        if self.offset is not None:
+            consumer.seek(*key, self.offset)
+        elif self.time is not None:
+            consumer.seek_to_timestamp(self.time, key)
+        elif self.spec == "latest":
+            consumer.seek_to_end(key)
+        else:
+            consumer.seek_to_beginning(key)
 
 
 def parse_start(text: str) -> Start:
@@ -86,41 +114,73 @@ def partition_ranges(
     *,
     to_end: bool,
     isolation_level: IsolationLevel,
-) -> dict[Key, Range]:
+) -> Plan:
     """The range of each partition of the topics, or of those with these numbers.
 
-    An offset after the end of a partition is its end; a note says so.
+    An offset after the end of a partition is its end; a note says so. Another note names the partitions whose offsets
+    are not known, because they have no leader for instance.
 
     Raises:
-        click.ClickException: there is no such topic or partition.
+        click.ClickException: there is no such topic or partition, or none can be read.
     """
     wanted = set(numbers)
     found_topics = described(admin, topics)
-    keys = [
-        (topic.name, part.partition)
+    leaders = {
+        (topic.name, part.partition): part.leader
         for topic in found_topics.values()
         for part in topic.partitions
         if not wanted or part.partition in wanted
-    ]
-    missing = wanted - {number for _, number in keys}
+    }
+    missing = wanted - {number for _, number in leaders}
     if missing:
         raise click.ClickException(f"{', '.join(found_topics)}: no partition {min(missing)}")
+    firsts, unread = _firsts(admin, leaders)
+    later = {}
+    if not to_end and end_time is None and start.before_end is None:
+        later, unread = dict.fromkeys(unread, start), {}
+    if unread and not firsts:
+        raise click.ClickException("; ".join(why for why in unread.values()))
+    for why in unread.values():
+        note(why)
 
     def found(spec: Any, committed: bool = isolation_level == "read_committed") -> dict[Key, int]:
         level: IsolationLevel = "read_committed" if spec == "latest" and committed else "read_uncommitted"
-        listed = admin.list_offsets(dict.fromkeys(keys, spec), isolation_level=level)
+        listed = admin.list_offsets(dict.fromkeys(firsts, spec), isolation_level=level) if firsts else {}
         return {(key.topic, key.partition): offset.offset for key, offset in listed.items()}
 
-    firsts, ends = found("earliest"), found("latest")
+    ends = found("latest")
     if start.offset is not None:
         chosen = {key: _not_after(key, last, start.offset) for key, last in found("latest", committed=False).items()}
     else:
         chosen = found(start.spec) if start.before_end is None else {}
     stops = found(end_time) if end_time is not None else {}
-    return {
-        key: Range(_start(start, firsts[key], ends[key], chosen.get(key)), _end(stops.get(key, -1), ends[key], to_end))
-        for key in keys
+    ranges = {
+        key: Range(_start(start, first, ends[key], chosen.get(key)), _end(stops.get(key, -1), ends[key], to_end))
+        for key, first in firsts.items()
     }
+    return Plan(ranges, later, unread)
+
+
+def _firsts(admin: TopicAdmin, leaders: dict[Key, int | None]) -> tuple[dict[Key, int], dict[Key, str]]:
+    """The first offsets, and why some are not known. An election does not last as long as other answers may."""
+    from kafkacodec.errors import ItemErrors
+
+    firsts: dict[Key, int] = {}
+    unread: dict[Key, str] = {}
+    for led in (True, False):
+        keys = [key for key, leader in leaders.items() if (leader is not None) is led]
+        if not keys:
+            continue
+        listed: Mapping[Any, Any]
+        try:
+            listed = admin.list_offsets(dict.fromkeys(keys, "earliest"), timeout_ms=None if led else _ELECTION_MS)
+        except ItemErrors as errors:
+            listed = errors.results
+            for topic, number in errors.errors:
+                why = errors.errors[topic, number] if led else "it has no leader (LEADER_NOT_AVAILABLE)"
+                unread[topic, number] = f"{topic}-{number} is not read: {why}"
+        firsts |= {(key.topic, key.partition): offset.offset for key, offset in listed.items()}
+    return firsts, unread
 
 
 def _not_after(key: Key, last: int, offset: int) -> int:

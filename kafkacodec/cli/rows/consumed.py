@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.arrow._rows import cells
+from kafkacodec.cli.console import note
 from kafkacodec.cli.rows._record_text import place_runs
 from kafkacodec.cli.rows.consume_range import Key, Range
 from kafkacodec.cli.rows.record_rows import NOTHING, Origin, Page
@@ -28,6 +29,7 @@ _LOOK_SECONDS = 0.25  # how soon the end of a quiet partition is noticed
 _SHOWN_SECONDS = 0.2  # how late a record may appear
 _UNREACHABLE_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
+_ELECTION_SECONDS = 5.0
 _NOWHERE = Origin(None, None, "")
 
 
@@ -44,6 +46,9 @@ class Consumed:
         commits: whether to commit what was given out, while reading and at the end.
         advance: called with the number of offsets that were read; in a group or with a limit, of records printed.
         typed: decodes keys and values of what is given out as pages.
+
+    Attributes:
+        unread: in a group with `to_end`, the partitions whose end is not known, and why.
     """
 
     consumer: Consumer
@@ -55,6 +60,7 @@ class Consumed:
     advance: Callable[[int], object] = lambda _: None
     typed: TypedRecords | None = None
     printed: dict[Key, int] = field(default_factory=dict)
+    unread: dict[Key, str] = field(default_factory=dict)
     _ends: dict[Key, int] = field(default_factory=dict)
     _count: int = 0
     _commit_at: float = 0.0
@@ -158,14 +164,22 @@ class Consumed:
     def _positions(self) -> None:
         """What nothing is printed of: positions of partitions that only have records of transactions, or none."""
         for key in self.consumer.assignment():
-            if self.to_end and key not in self._ends:
-                self._ends |= self.consumer.end_offsets([key])
+            if self.to_end and key not in self._ends and key not in self.unread:
+                self._look_up_end(key)
             if key in self._ends and self.printed.get(key, -1) < self._ends[key]:
                 self.printed[key] = min(self.consumer.position(*key), self._ends[key])
 
+    def _look_up_end(self, key: Key) -> None:
+        try:
+            self._ends |= self.consumer.end_offsets([key], timeout=_ELECTION_SECONDS)
+        except DeadlineExceeded as late:
+            self.unread[key] = f"{key[0]}-{key[1]} is not read: {late.__cause__}"
+            note(self.unread[key])
+
     def _finished(self) -> bool:
         keys = list(self.ranges) if self.ranges else self.consumer.assignment() if self.to_end else []
-        return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in keys)
+        left = [key for key in keys if key not in self.unread]
+        return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in left)
 
     def commit(self, *, wait: bool = True) -> None:
         """Commit what was given out of the partitions that the consumer has; without `wait`, failures are logged.

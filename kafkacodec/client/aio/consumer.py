@@ -193,6 +193,7 @@ class Consumer(Iterating, ConsumerOffsets):
         """After a wait without records, raise what prevents them."""
         parts.raise_unreachable()
         parts.raise_missing()
+        parts.raise_leaderless()
 
     async def _wait(self, parts: ConsumerParts, end: Deadline) -> bool:
         """Wait until there may be something to read; False if the time is over, or nothing can come."""

@@ -65,13 +65,17 @@ class ConsumerOffsets(ConsumerBase):
             parts.positions.look_up(state, timestamp)
         parts.network.wake()
 
-    async def position(self, topic: str, partition: int) -> int:
-        """Return the offset of the next record; look it up first, within ``default_api_timeout_ms``, if needed.
+    async def position(self, topic: str, partition: int, *, timeout: float | None = None) -> int:
+        """Return the offset of the next record; look it up first if needed.
+
+        Args:
+            topic, partition: an assigned partition.
+            timeout: the limit in seconds; None: ``default_api_timeout_ms``.
 
         Raises:
             LocalProtocolError: the partition is not assigned. Others as `beginning_offsets`.
         """
-        parts = self._started()
+        limit_ms, parts = self._limit_ms(timeout), self._started()
         (key,) = partition_keys([(topic, partition)])
         state = parts.positions.state(key)
         parts.reader.update_position()
@@ -92,7 +96,7 @@ class ConsumerOffsets(ConsumerBase):
             return state.position is not None or state.failing
 
         try:
-            await parts.until(known, self._settings.default_api_timeout_ms, problem)
+            await parts.until(known, limit_ms, problem)
         except error(UNKNOWN_TOPIC_OR_PARTITION) as missing:
             raise await self._suggesting(parts, missing, [topic]) from None
         if state.position is None:
@@ -136,9 +140,7 @@ class ConsumerOffsets(ConsumerBase):
             DeadlineExceeded: they are not known in time; its cause is why.
             BrokerError: the topic cannot be read.
         """
-        timeout = seconds("timeout", timeout)
-        limit_ms = self._settings.default_api_timeout_ms if timeout is None else timeout * 1000
-        parts = self._started()
+        limit_ms, parts = self._limit_ms(timeout), self._started()
         cluster = parts.network.cluster
         cluster.want({check_topic(topic)}, create=False, keep=False)
         parts.network.wake()
@@ -182,41 +184,54 @@ class ConsumerOffsets(ConsumerBase):
         await self.partitions_for(topic, timeout=timeout)
         return self._started().network.cluster.topic_id(topic)
 
-    async def beginning_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
+    async def beginning_offsets(
+        self, partitions: Iterable[tuple[str, int]], *, timeout: float | None = None
+    ) -> dict[Key, int]:
         """The first offset of each partition.
+
+        Args:
+            partitions: a list of (topic, number).
+            timeout: the limit in seconds; None: ``default_api_timeout_ms``.
 
         Raises:
             UnknownTopicOrPartitionError: brokers have said for five seconds that there is no such partition.
-            DeadlineExceeded: not known within ``default_api_timeout_ms``.
+            DeadlineExceeded: not known in time, such as of a partition without a leader; its cause is why.
             BrokerError: a partition cannot be read.
         """
-        return await self._ends(partitions, EARLIEST)
+        return await self._ends(partitions, EARLIEST, timeout)
 
-    async def end_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]], *, timeout: float | None = None
+    ) -> dict[Key, int]:
         """The offset after the last record of each partition; after the last stable one for ``read_committed``.
 
-        Raises as `beginning_offsets`.
+        It has the arguments and errors of `beginning_offsets`.
         """
-        return await self._ends(partitions, LATEST)
+        return await self._ends(partitions, LATEST, timeout)
 
-    async def offsets_for_times(self, timestamps: Mapping[tuple[str, int], Moment]) -> dict[Key, FoundOffset | None]:
+    async def offsets_for_times(
+        self, timestamps: Mapping[tuple[str, int], Moment], *, timeout: float | None = None
+    ) -> dict[Key, FoundOffset | None]:
         """Return the first record at or after a time in each partition; None if there is none.
 
         Args:
             timestamps: times by (topic, number), as for `seek_to_timestamp`.
+            timeout: the limit in seconds; None: ``default_api_timeout_ms``.
 
         Raises:
             UnsupportedVersion: the broker is older than 0.10.1. Others as `beginning_offsets`.
         """
         wanted = by_partition("timestamps", timestamps)
-        return await self._found({key: time_number(time) for key, time in wanted.items()})
+        return await self._found({key: time_number(time) for key, time in wanted.items()}, timeout)
 
-    async def _ends(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[Key, int]:
-        found = await self._found(dict.fromkeys(partition_keys(partitions), timestamp))
+    async def _ends(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int, timeout: float | None
+    ) -> dict[Key, int]:
+        found = await self._found(dict.fromkeys(partition_keys(partitions), timestamp), timeout)
         return {key: 0 if offset is None else offset.offset for key, offset in found.items()}
 
-    async def _found(self, wanted: dict[Key, int]) -> dict[Key, FoundOffset | None]:
-        parts = self._started()
+    async def _found(self, wanted: dict[Key, int], timeout: float | None) -> dict[Key, FoundOffset | None]:
+        limit_ms, parts = self._limit_ms(timeout), self._started()
         query = parts.lookup.ask(wanted)
         parts.network.wake()
 
@@ -226,7 +241,7 @@ class ConsumerOffsets(ConsumerBase):
             return cause or LocalProtocolError(f"the cluster does not have {missing}")
 
         try:
-            await parts.until(lambda: query.done, self._settings.default_api_timeout_ms, problem)
+            await parts.until(lambda: query.done, limit_ms, problem)
         finally:
             parts.lookup.cancel(query)
             self._forget_unused(parts)
@@ -283,6 +298,11 @@ class ConsumerOffsets(ConsumerBase):
         return self._require_group("group_metadata").metadata()
 
     # Internal
+
+    def _limit_ms(self, timeout: float | None) -> float:
+        """How long a call may take: `timeout` seconds, or what the settings say."""
+        limit = seconds("timeout", timeout)
+        return self._settings.default_api_timeout_ms if limit is None else limit * 1000
 
     def _to_commit(
         self, parts: ConsumerParts, offsets: Mapping[tuple[str, int], Any] | None

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from kafkacodec.client.aio.ends import Ends
 from kafkacodec.client.consuming.fetcher import Fetcher
 from kafkacodec.client.consuming.offset_lookup import OffsetLookup
-from kafkacodec.client.consuming.positions import Key, PartitionState, Positions
+from kafkacodec.client.consuming.positions import NO_END, Key, PartitionState, Positions
 from kafkacodec.client.consuming.reading import Reader
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.reset_policy import reset_policy
@@ -23,7 +23,13 @@ from kafkacodec.client.core.held_up import RECENT_MS, HeldUp
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.datatypes import replace
-from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, DeadlineExceeded, error
+from kafkacodec.errors import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerError,
+    DeadlineExceeded,
+    error,
+)
 
 __all__ = ["ConsumerParts", "Soon"]
 
@@ -87,7 +93,8 @@ class ConsumerParts:
         network.add(MissingTopics(network.cluster))
         away_ms = settings.request_timeout_ms + settings.fetch_max_wait_ms
         network.add(Unanswered(self.positions, self.reader, lambda: network.answered_at, away_ms))
-        network.add(HeldUp(network.cluster.hindrances, lambda: self.reader.asks(RECENT_MS)))
+        self._held_up = HeldUp(network.cluster.hindrances, lambda: self.reader.asks(RECENT_MS))
+        network.add(self._held_up)
         self._add_gauges()
 
     @property
@@ -117,6 +124,19 @@ class ConsumerParts:
             missing = self.missing(key)
             if missing is not None:
                 raise missing
+
+    def raise_leaderless(self) -> None:
+        """After such a wait, raise an error for a partition with an end that cannot be reached without a leader.
+
+        Reads of others are endless, so that nobody takes their pauses for the end; the machine warns of those.
+        """
+        cluster = self.network.cluster
+        for (topic, number), state in self.positions.partitions.items():
+            known = cluster.topics.get(topic)
+            if state.end != NO_END and not state.read and known is not None and cluster.leader(topic, number) is None:
+                raise error(LEADER_NOT_AVAILABLE)(f"{topic}-{number} is not read to its end: it has no leader")
+        if cluster.hindrances:
+            self.soon(lambda: self._held_up.waited_in_vain(self.network.now()))
 
     def missing_topic(self, topic: str) -> BrokerError | None:
         """The error about a topic that does not exist; None if it exists, or nothing is known of it."""

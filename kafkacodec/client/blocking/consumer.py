@@ -61,6 +61,8 @@ class Consumer(BlockingClient):
             Other topics are read by the next call.
         AuthenticationFailed: the brokers refuse this client.
         DeadlineExceeded: `timeout` has passed, and no broker ever answered or none has for `default_api_timeout_ms`.
+        LeaderNotAvailableError: `timeout` has passed, and a partition of `assign_ranges` whose end is not reached has
+            no leader.
         UnknownTopicOrPartitionError: `timeout` has passed, and a partition assigned by hand does not exist. A missing
             subscribed topic may come later: the consumer logs it. The exceptions of a deserializer, again until `seek`
             skips the record; the exceptions of callbacks of `subscribe`.

@@ -23,6 +23,7 @@ LONG_MS: Final = 2000.0
 _log = logging.getLogger("kafkacodec.client")
 
 _AGAIN_MS: Final = 60_000.0
+_BRIEF_MS: Final = 500.0  # new topics have leaders sooner
 _PASSED_MS: Final = 10_000.0  # without a refusal
 _MOST: Final = 1000
 
@@ -99,18 +100,28 @@ class HeldUp(Watcher):
     def poll(self, now: float) -> list[Send]:
         """Warn if that is due; there is nothing to send. It is polled after each refusal, as all machines are."""
         if self._hindrances and now >= self._next_at and self._asks():
-            found = self._long(now)
-            if found is not None:
-                self._next_at = now + _AGAIN_MS
-                ms, text = found
-                end = self._end()
-                limit = "" if end is None else f", for at most {max(end - now, 0) / 1000:.0f} s more"
-                _log.warning("%s; for %.0f s %s; %s keeps trying%s", self._waits(), ms / 1000, text, self._WHO, limit)
+            self._tell(self._long(now), now)
         return []
+
+    def waited_in_vain(self, now: float) -> None:
+        """Warn, if that is due, at the end of a wait that brought nothing: it may have been shorter than `RECENT_MS`.
+
+        Whoever takes the end of such a wait for the end of the records would miss some in silence.
+        """
+        if now >= self._next_at:
+            self._tell(self._hindrances.long(now, _BRIEF_MS), now)
 
     def next_deadline(self) -> float | None:
         """Never: it has something to do only after a refusal."""
         return None
+
+    def _tell(self, found: tuple[float, str] | None, now: float) -> None:
+        if found is not None:
+            self._next_at = now + _AGAIN_MS
+            ms, text = found
+            end = self._end()
+            limit = "" if end is None else f", for at most {max(end - now, 0) / 1000:.0f} s more"
+            _log.warning("%s; for %.0f s %s; %s keeps trying%s", self._waits(), ms / 1000, text, self._WHO, limit)
 
     def _waits(self) -> str:
         """What waits, as the beginning of a sentence."""

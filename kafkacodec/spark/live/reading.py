@@ -18,6 +18,7 @@ import pyarrow as pa
 from kafkacodec.client.blocking.consumer import Consumer
 from kafkacodec.client.consuming.record import ConsumedColumns
 from kafkacodec.errors import (
+    LEADER_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_TOPIC_OR_PARTITION,
     DeadlineExceeded,
@@ -38,6 +39,7 @@ logger = logging.getLogger("kafkacodec.spark")
 
 _OutOfRange = error(OFFSET_OUT_OF_RANGE)
 _UnknownTopic = error(UNKNOWN_TOPIC_OR_PARTITION)
+_WithoutLeader = error(LEADER_NOT_AVAILABLE)
 _WITHOUT_TIMES: Final = "the option columns reads records without their timestamps"
 
 _LOOK_SECONDS: Final = 3.0
@@ -130,7 +132,7 @@ class _Reading:
                     self._out_of_range(self.consumer.position(*self.key))
                 assigned = None
                 continue
-            except _UnknownTopic:
+            except (_UnknownTopic, _WithoutLeader):
                 if left <= part:
                     raise
             self.start = max(self.start, self.consumer.position(*self.key))  # offsets without records may have come
