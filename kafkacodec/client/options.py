@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict, get_args
 
 from kafkacodec.arguments import one_of, require_int, require_text
 from kafkacodec.client.core.foreign_options import PARTITIONERS, unknown_options
 from kafkacodec.client.core.old_brokers import baseline_of
-from kafkacodec.datatypes import MISSING, dataclass, field, fields
+from kafkacodec.datatypes import MISSING, dataclass, field, fields, replace
 from kafkacodec.net.addresses import address_text, addresses
 from kafkacodec.net.settings import SaslMechanism, SecurityProtocol
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     import ssl
 
 __all__ = [
+    "WORDS",
     "ClientOptions",
     "ClientSettings",
     "option_defaults",
     "options_from_config",
 ]
+
+WORDS: Final[ContextVar[Mapping[str, str] | None]] = ContextVar("WORDS", default=None)
+"""What the user calls options whose names he does not know, while settings are made."""
 
 _MOST_MS = 2**31 - 1
 _TLS_OPTIONS = ("ssl_context", "ssl_cafile", "ssl_certfile", "ssl_keyfile")
@@ -150,7 +155,10 @@ class ClientSettings:
     sasl_kerberos_service_name: str = "kafka"
     sasl_kerberos_domain_name: str | None = None
 
+    words: ClassVar[Mapping[str, str]] = {}
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "words", WORDS.get() or {})
         object.__setattr__(self, "bootstrap_servers", _servers(self.bootstrap_servers))
         for option in fields(self):
             _check_type(option.name, str(option.type), getattr(self, option.name))
@@ -165,6 +173,12 @@ class ClientSettings:
         self._check_credentials()
         if self.broker_version_fallback is not None:
             baseline_of(self.broker_version_fallback)
+
+    def but(self, **changes: Any) -> Self:
+        """These settings with other values of some options."""
+        changed = replace(self, **changes)
+        object.__setattr__(changed, "words", self.words)
+        return changed
 
     # What dataclass would compile for each class and each of its many fields, which takes longer than sending a record.
 

@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["client_context", "distinguished_name", "handshake_error", "server_context", "tls_error"]
 
-_UNKNOWN_AUTHORITY = (
-    "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile, "
-    "which is ssl.ca.location in a configuration"
-)
+_UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
 _WRONG_NAME = "the broker's certificate is not valid for its host name"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
-_OF_CLIENT = "ssl_certfile and ssl_keyfile, which are ssl.certificate.location and ssl.key.location in a configuration"
+_OF_CLIENT = "ssl_certfile and ssl_keyfile"
 _CERTIFICATE_NEEDED = f"the broker requires a client certificate: set {_OF_CLIENT}"
 _CERTIFICATE_REFUSED = "the broker refused the client's certificate"
 _NOTHING_IN_COMMON = "the broker and this client have no TLS version or cipher in common, or it wants a certificate"

@@ -179,7 +179,10 @@ class Servers:
 
 def made(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
     """A client with these options. Raises click.UsageError: one is wrong, as a file that is no certificate."""
-    with _wrong_options():
+    from kafkacodec.client.options import ClientSettings, option_defaults
+    from kafkacodec.client.security.config_words import dotted
+
+    with _wrong_options(), dotted(option_defaults(ClientSettings)):
         return kind(**options)
 
 

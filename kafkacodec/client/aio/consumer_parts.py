@@ -22,7 +22,6 @@ from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.held_up import RECENT_MS, HeldUp
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
-from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -58,7 +57,7 @@ class ConsumerParts:
 
     def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
         # What the loop refers to must not refer to the application, whose methods the deserializers may be.
-        given, settings = settings, replace(settings, key_deserializer=None, value_deserializer=None)
+        given, settings = settings, settings.but(key_deserializer=None, value_deserializer=None)
         self.settings = settings
         self.network = network = Network(settings)
         self.soon, self.ready = soon, ready

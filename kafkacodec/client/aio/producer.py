@@ -29,7 +29,6 @@ from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.serializing import serialized_aside
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.producing.undelivered import Undelivered
-from kafkacodec.datatypes import replace
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
 from kafkacodec.signatures import shows_options
 
@@ -114,7 +113,7 @@ class Producer(TableProducer, AsyncClient):
         if self._network is not None:
             return
         # What the loop refers to must not refer to the application, whose methods the serializers may be.
-        settings = replace(self._settings, key_serializer=None, value_serializer=None)
+        settings = self._settings.but(key_serializer=None, value_serializer=None)
         network = Network(settings)
         progress, broke = self._hold.calling(Producer._progress), self._hold.calling(Producer._broke)
         self._queues = Queues(network.cluster, settings, network.now)

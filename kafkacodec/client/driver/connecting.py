@@ -14,15 +14,17 @@ from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way
 from kafkacodec.client.driver.dialing import Dialer
 from kafkacodec.client.driver.link import Link
 from kafkacodec.client.options import ClientSettings
-from kafkacodec.errors import ConnectionFailed, KafkaCodecError
+from kafkacodec.errors import ConnectionFailed, KafkaCodecError, RemoteProtocolError
 from kafkacodec.lazy import imported_later
 from kafkacodec.net.frames import Frame, FrameBuffers
 from kafkacodec.net.tls import client_context, handshake_error
 
 if TYPE_CHECKING:
+    from kafkacodec.client.security import config_words
     from kafkacodec.net import sasl
     from kafkacodec.protocol.connection import ResponseReceived
 else:
+    config_words = imported_later("kafkacodec.client.security.config_words")
     sasl = imported_later("kafkacodec.net.sasl")
 
 __all__ = ["Connector"]
@@ -87,9 +89,15 @@ class Connector:
             self._doubt(place, dialer)
             what = "no connection" if dialer.connected is None else "connected, but no answer"
             raise ConnectionFailed(f"{name}: {what} within {limit_ms} ms{dialer}") from None
-        except Exception:
+        except Exception as error:
             self._doubt(place, dialer)
+            self._word(error)
             raise
+
+    def _word(self, error: Exception) -> None:
+        """Let an error name options as the user does."""
+        if self._settings.words and isinstance(error, (ConnectionFailed, RemoteProtocolError)):
+            error.args = (config_words.renamed(str(error), self._settings.words),)
 
     def _doubt(self, place: tuple[str, int], dialer: Dialer) -> None:
         """Try other addresses of the host first next time."""
@@ -140,6 +148,7 @@ class Connector:
             elif not outcome.cancelled() and outcome.exception() is None:
                 self._ways[address.host, address.port] = opening.way.again()
                 early.append(reason)
+                self._word(reason)
                 ended(link, reason)
 
         link = Link(

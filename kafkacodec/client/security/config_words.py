@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from kafkacodec.client.options import ClientSettings, names_in_configs
+from kafkacodec.client.options import WORDS, ClientSettings, names_in_configs
 from kafkacodec.client.security.java_config import JAVA_FILES, config_options
 from kafkacodec.net.tls import client_context
 
-__all__ = ["from_config", "in_words_of"]
+__all__ = ["dotted", "from_config", "in_words_of", "renamed"]
 
 Client = TypeVar("Client")
 
@@ -45,20 +45,43 @@ def from_config(
 def in_words_of(config: Mapping[str, Any], known: Collection[str], besides: Collection[str] = ()) -> Iterator[None]:
     """Makes a TypeError or ValueError name options as the configuration does, or as another one would.
 
+    So do errors of the connections of a client that is made meanwhile.
+
     Args:
         config: what the user has written. It changes nothing if it has only names of this library.
         known: the names of all options.
         besides: options that the user has written under the names of this library.
     """
-    try:
+    if not any("." in name for name in config):
         yield
+        return
+    words = {name: word for name, word in _words(config, known).items() if name not in besides}
+    try:
+        with _worded(words):
+            yield
     except (TypeError, ValueError) as error:
-        text = str(error)
-        if type(error) in (TypeError, ValueError) and any("." in name for name in config):
-            text = _renamed(text, {name: word for name, word in _words(config, known).items() if name not in besides})
+        text = renamed(str(error), words) if type(error) in (TypeError, ValueError) else str(error)
         if text == str(error):
             raise
         raise type(error)(text) from error.__cause__
+
+
+def dotted(known: Collection[str]) -> AbstractContextManager[None]:
+    """Around the making of a client whose user writes options with dots: so do errors of its connections.
+
+    Args:
+        known: the names of all options.
+    """
+    return _worded(_words((), known))
+
+
+@contextmanager
+def _worded(words: Mapping[str, str]) -> Iterator[None]:
+    before = WORDS.set(words)
+    try:
+        yield
+    finally:
+        WORDS.reset(before)
 
 
 def _words(config: Iterable[str], known: Collection[str]) -> dict[str, str]:
@@ -69,7 +92,7 @@ def _words(config: Iterable[str], known: Collection[str]) -> dict[str, str]:
     return words | {names[word]: word for word in config if word in names}
 
 
-def _renamed(text: str, words: Mapping[str, str]) -> str:
+def renamed(text: str, words: Mapping[str, str]) -> str:
     """The text with names replaced: one that it begins with, and those that are no usual words, paths or values."""
     begin, _, rest = text.partition(" ")
     text = f"{words.get(begin, begin)} {rest}"
