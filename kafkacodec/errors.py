@@ -18,6 +18,7 @@ __all__ = [
     "CODES",
     "AuthenticationFailed",
     "BrokerError",
+    "CheckpointWarning",
     "ClientClosed",
     "ConnectionFailed",
     "CorruptIndex",
@@ -146,6 +147,10 @@ class _OutOfOrder(CorruptRecord):
 
 class _Unreadable(CorruptRecord):
     """A file that the system does not read, which readers of logs treat as damage."""
+
+
+class CheckpointWarning(RuntimeWarning):
+    """A broker's checkpoint cannot be read, so that its logs are read with fewer checks; the message says which."""
 
 
 class CorruptIndex(DecodeError):

@@ -1,7 +1,8 @@
-"""Tracebacks of errors that the library raises on purpose: they begin where the application calls it."""
+"""Where errors and warnings that the library raises on purpose begin: in the application that calls it."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from kafkacodec.errors import KafkaCodecError
@@ -9,7 +10,7 @@ from kafkacodec.errors import KafkaCodecError
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["is_for_user"]
+__all__ = ["is_for_user", "level_outside"]
 
 _INSIDE: Final = ("kafkacodec.", "asyncio.", "concurrent.", "contextlib", "functools")
 _CHECKS: Final = (ValueError, TypeError, OSError, ImportError)
@@ -32,6 +33,14 @@ def is_for_user(error: Exception) -> bool:
 
     logging.getLogger("kafkacodec").debug("%s was raised here", type(error).__name__, exc_info=error)
     return True
+
+
+def level_outside() -> int:
+    """The ``stacklevel`` of a warning about what the application gave, for the function that calls this."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_INSIDE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _is_inside(trace: TracebackType | None) -> bool:

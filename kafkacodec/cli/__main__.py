@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -75,8 +76,9 @@ def _run(arguments: list[str]) -> int:
     import click
 
     from kafkacodec.cli.app import application
-    from kafkacodec.errors import KafkaCodecError
+    from kafkacodec.errors import CheckpointWarning, KafkaCodecError
 
+    warnings.simplefilter("ignore", CheckpointWarning)  # commands say it themselves, once
     try:
         application.main(arguments, prog_name="kafkacodec", standalone_mode=False)
         _flush()

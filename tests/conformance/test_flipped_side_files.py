@@ -19,6 +19,8 @@ from kafkacodec.log.partitions.inside import verify_files
 from tests.corpus import ROOT
 from tests.flips import SideFlip, batches, copy_of, counted, side_files, side_flips
 
+pytestmark = pytest.mark.filterwarnings("ignore::kafkacodec.errors.CheckpointWarning")  # of files damaged at random
+
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
 
 INDEXES = (".index", ".timeindex", ".txnindex")

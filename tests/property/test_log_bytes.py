@@ -20,6 +20,8 @@ from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.state.groups import read_committed_offsets, read_consumer_groups
 from tests.corpus import ROOT
 
+pytestmark = pytest.mark.filterwarnings("ignore::kafkacodec.errors.CheckpointWarning")  # of files damaged at random
+
 TIMES = int(os.environ.get("KAFKACODEC_LOG_FUZZ", "1"))
 LOGS = ROOT / "logs"
 OURS = (kc.KafkaCodecError, OSError)

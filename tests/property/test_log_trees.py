@@ -29,6 +29,8 @@ from tests.examples import examples
 from tests.log_trees import SEGMENT_ID, UUID, Content, trees, write
 from tests.memory_files import temporary_directory
 
+pytestmark = pytest.mark.filterwarnings("ignore::kafkacodec.errors.CheckpointWarning")  # of files damaged at random
+
 EXAMPLES = int(os.environ.get("KAFKACODEC_TREES", "50"))
 
 Call = Callable[[str], object]

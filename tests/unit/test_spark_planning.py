@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.errors import CheckpointWarning
 from kafkacodec.log import Partition, Segment
 from kafkacodec.log.files import pool
 from kafkacodec.log.files.pool import in_threads
@@ -254,3 +255,15 @@ def test_cutting_a_segment_without_an_index_takes_linear_time(tmp_path, monkeypa
     tasks = plan(options(tmp_path, maxRecordsPerPartition=most))
     assert len(tasks) == -(-batches // most)
     assert sum(headers) <= 300 * batches
+
+
+def test_a_checkpoint_that_cannot_be_read_is_warned_of_once(tmp_path):
+    log(tmp_path / "t-0", 3)
+    log(tmp_path / "t-1", 3)
+    path = tmp_path / "recovery-point-offset-checkpoint"
+    path.write_text("nonsense")
+    with pytest.warns(
+        CheckpointWarning, match=f"{path}: the version line .*; whether logs have lost their end"
+    ) as told:
+        [plan(options(path=tmp_path)) for _ in range(2)]
+    assert len(told) == 1

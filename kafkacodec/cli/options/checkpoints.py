@@ -20,20 +20,13 @@ _TOLD = "kafkacodec.checkpoints"
 
 def warn_of_checkpoints(log_dirs: Iterable[str]) -> None:
     """Print a warning for each checkpoint of log directories that cannot be read, once in a command."""
-    from kafkacodec.log.formats import layout
-    from kafkacodec.log.opening.checkpoints import unreadable_checkpoints
+    from kafkacodec.log.opening.checkpoints import WITHOUT, unreadable_checkpoints
 
-    without = {
-        layout.RECOVERY_POINT_CHECKPOINT: "whether logs have lost their end cannot be checked",
-        layout.LOG_START_CHECKPOINT: "logs begin where their files begin",
-        layout.HIGH_WATERMARK_CHECKPOINT: "logs end where their files end",
-        layout.CLEANER_CHECKPOINT: "which gaps compaction explains is not known from it",
-    }
     told: set[str] = click.get_current_context().meta.setdefault(_TOLD, set())
     for directory in sorted(set(log_dirs) - told):
         told.add(directory)
         for name, error in unreadable_checkpoints(directory).items():
-            note(f"kafkacodec: warning: {error}; {without[name]}")
+            note(f"kafkacodec: warning: {error}; {WITHOUT[name]}")
 
 
 def warn_of_checkpoints_beside(partitions: Iterable[Partition]) -> None:

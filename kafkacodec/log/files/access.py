@@ -12,7 +12,7 @@ from io import FileIO
 from types import TracebackType
 
 from kafkacodec.datatypes import NamedTuple
-from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
+from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated, UnsupportedVersion
 from kafkacodec.log.files._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS
 
@@ -287,6 +287,6 @@ def note(problems: list[DecodeError], error: DecodeError) -> None:
 
 def reason_of(error: Exception) -> str:
     """The text of an error without the file's name."""
-    if isinstance(error, DecodeError):
+    if isinstance(error, (DecodeError, UnsupportedVersion)):
         return error.reason
     return str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 
-from kafkacodec.errors import DecodeError
-from kafkacodec.log.files.access import FileIdentity
+from kafkacodec.errors import CheckpointWarning, CorruptRecord, KafkaCodecError
+from kafkacodec.log.files.access import FileIdentity, reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import (
     LeaderEpoch,
@@ -20,20 +23,35 @@ from kafkacodec.log.formats.checkpoints import (
     parse_topic_id,
     snapshot_offset,
 )
-from kafkacodec.log.opening import fault_of, identity_of, optional, read_file
+from kafkacodec.log.opening import identity_of, read_file
+from kafkacodec.log.storage.paths import full_path, is_passing
+from kafkacodec.tracebacks import level_outside
 
 __all__ = [
+    "WITHOUT",
     "known_offsets",
     "read_checkpoint",
     "read_leader_epochs",
     "read_producer_snapshot",
     "read_properties",
     "read_topic_id",
+    "reporting_checkpoints",
     "unreadable_checkpoints",
 ]
 
 MAX_BYTES = 64 << 20
 """The largest readable checkpoint or snapshot, in bytes; a million partitions or producers need less."""
+
+WITHOUT = {
+    layout.RECOVERY_POINT_CHECKPOINT: "whether logs have lost their end cannot be checked",
+    layout.LOG_START_CHECKPOINT: "logs begin where their files begin",
+    layout.HIGH_WATERMARK_CHECKPOINT: "logs end where their files end",
+    layout.CLEANER_CHECKPOINT: "which gaps compaction explains is not known from it",
+}
+"""What readers do without an offset checkpoint, as a clause."""
+
+_reported: Counter[str] = Counter()
+"""Log directories about whose checkpoints a report is being made."""
 
 
 def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
@@ -76,35 +94,56 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
 def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
     """Return the entries of an offset checkpoint of a log directory; empty if it is missing or unreadable.
 
+    A `CheckpointWarning` tells once of an unreadable one.
+
     Raises:
         OSError: an object store does not answer, and the file could change what is read.
     """
-    path = os.path.join(log_dir, name)
-    found: Mapping[tuple[str, int], int] = {}
-    with optional(path):
-        found = _known_offsets(path, identity_of(path))
+    directory = full_path(log_dir)
+    found, fault = _offsets_or_fault(os.path.join(directory, name))
+    if fault is not None and not _reported[directory]:
+        _tell_once(f"{fault}; {WITHOUT[name]}")
     return found
 
 
-def unreadable_checkpoints(log_dir: str) -> dict[str, DecodeError]:
+@contextmanager
+def reporting_checkpoints(log_dir: str) -> Iterator[None]:
+    """No warnings about the checkpoints of a log directory meanwhile: a report names them."""
+    directory = full_path(log_dir)
+    _reported[directory] += 1
+    try:
+        yield
+    finally:
+        _reported[directory] -= 1
+
+
+def unreadable_checkpoints(log_dir: str) -> dict[str, KafkaCodecError]:
     """The offset checkpoints of a log directory that are there and cannot be read, by name, with the reason.
 
     Raises:
-        OSError: a file cannot be read for a reason that may pass.
+        OSError: an object store does not answer.
     """
-    found: dict[str, DecodeError] = {}
-    for name in layout.OFFSET_CHECKPOINTS:
-        path = os.path.join(log_dir, name)
-        try:
-            _known_offsets(path, identity_of(path))
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except (DecodeError, OSError) as error:
-            fault = error if isinstance(error, DecodeError) else fault_of(path, error)
-            if fault is None:
-                raise
-            found[name] = fault
-    return found
+    faults = {name: _offsets_or_fault(os.path.join(log_dir, name))[1] for name in layout.OFFSET_CHECKPOINTS}
+    return {name: fault for name, fault in faults.items() if fault is not None}
+
+
+def _offsets_or_fault(path: str) -> tuple[Mapping[tuple[str, int], int], KafkaCodecError | None]:
+    """The entries of a checkpoint, none if it is missing; or what is wrong with it."""
+    try:
+        return _known_offsets(path, identity_of(path)), None
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, None
+    except KafkaCodecError as error:
+        return {}, error
+    except OSError as error:
+        if is_passing(path, error):
+            raise
+        return {}, CorruptRecord(f"the file cannot be read: {reason_of(error)}", path=path)
+
+
+@lru_cache(maxsize=64)
+def _tell_once(text: str) -> None:
+    warnings.warn(text, CheckpointWarning, stacklevel=level_outside())
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory, is_url
-from kafkacodec.log.opening.checkpoints import known_offsets
+from kafkacodec.log.opening.checkpoints import known_offsets, reporting_checkpoints
 from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now, unless_unreadable, without_directory
@@ -187,8 +187,10 @@ class LogDirectory:
         Raises:
             OSError: a directory or a segment cannot be read.
         """
-        report = verify_each(self._current, self.path, num_threads(threads))
-        report.include(self.verify_checkpoints())
+        count = num_threads(threads)
+        with reporting_checkpoints(self.path):
+            report = verify_each(self._current, self.path, count)
+            report.include(self.verify_checkpoints())
         return report
 
     def verify_checkpoints(self, partitions: Iterable[Partition] | None = None) -> Report:
