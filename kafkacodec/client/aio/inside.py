@@ -50,7 +50,7 @@ class ProducerInside:
     def woken(self) -> Callable[[], None]:
         """What sends due batches, in a callback of the loop. It does not keep the producer alive."""
         assert self._producer._network is not None
-        return self._producer._network.woken
+        return partial(self._producer._network.poll, self._producer._sender)
 
 
 class ConsumerInside:

@@ -188,6 +188,11 @@ class Cluster:
         return self.answers + 1 + len(self._asking)
 
     @property
+    def asks(self) -> bool:
+        """Whether there is something to ask for, now or once the backoff allows it."""
+        return self._stale or bool(self._stale_topics or self._wanted.new)
+
+    @property
     def refused(self) -> ConnectionFailed | RemoteProtocolError | None:
         """Why metadata will not arrive: the brokers are absent, refuse this client, or are not Kafka brokers."""
         if self.absence.reason is not None:

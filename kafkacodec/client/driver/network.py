@@ -22,6 +22,7 @@ from kafkacodec.client.core.held_up import HeldUpCalls
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.retrying import Call, first_error
 from kafkacodec.client.driver.node import Flight
+from kafkacodec.client.driver.nodes import SLOW_MS
 from kafkacodec.client.driver.traffic import Traffic
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.datatypes import NamedTuple
@@ -145,10 +146,32 @@ class Network:
             with suppress(RuntimeError):  # the loop is closed
                 self.loop.call_soon_threadsafe(self.wake)
 
-    def woken(self) -> None:
-        """Poll all machines now. For a callback of the loop, not of a machine."""
-        if not self._woken:
-            self._run()
+    def poll(self, machine: Machine) -> None:
+        """Poll one machine now, since only it has something new. For a callback of the loop, not of a machine.
+
+        All are polled soon if its requests cannot be written at once, or if it needs metadata.
+        """
+        owner = self._machines.get(machine)
+        if owner is None or self._woken or self.stopped:
+            return
+        now = self.now()
+        try:
+            sends = machine.poll(now)
+        except Exception as error:
+            self._break(machine, error)
+            return
+        if owner.changed is not None:
+            owner.changed()
+        first, complete = now + SLOW_MS, not self.cluster.asks
+        for send in sends:
+            flight = self._traffic.submit(send, machine, now)
+            complete = self._traffic.write(flight, now) and complete
+            first = min(first, flight.deadline)
+        if complete:
+            at = machine.next_deadline()
+            self._timer.set(first if at is None or at > first else max(at, now))
+        else:
+            self.wake()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine in a task, which is cancelled when the event loop ends."""

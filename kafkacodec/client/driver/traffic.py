@@ -69,14 +69,23 @@ class Traffic:
         self._closed = self._reached = False
         metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
 
-    def submit(self, send: Send, machine: Machine, now: float) -> None:
-        """Start a request."""
+    def submit(self, send: Send, machine: Machine, now: float) -> Flight:
+        """Start a request, which `write` or `step` writes."""
         wait_ms = self._settings.request_timeout_ms if send.timeout_ms is None else send.timeout_ms
         flight = Flight(send, machine, wait_ms, now + wait_ms)
         heapq.heappush(self._deadlines, (flight.deadline, next(self._numbers), flight))
         if len(self._deadlines) > self._most_deadlines:
             self._forget_landed()
         self._route(flight, now)
+        return flight
+
+    def write(self, flight: Flight, now: float) -> bool:
+        """Write a request now if its connection takes it; returns whether it did. If not, a `step` is needed."""
+        node = flight.node
+        if node is None or node.link is None or not node.link.ready:
+            return False
+        self._write(node, now)
+        return not node.waiting
 
     def _forget_landed(self) -> None:
         """Free flights that are over, with their requests, even if an earlier one has not reached its time limit."""
