@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.client.core.calls import ANY, Watcher
 from kafkacodec.client.core.relay import Relay
@@ -143,3 +144,79 @@ async def test_all_are_polled_soon_or_never(closed):
         client.poll(some)
         assert some.polls == 0
         await client.close()
+
+
+async def test_a_machine_that_has_another_one_polled_comes_to_its_end_first():
+    async with SmallBroker() as broker:
+        client = network(broker.address)
+        relay, other = await connected(client), Counting()
+        client.add(other)
+        await until(lambda: other.polls and not client._woken, SOON)
+        relay.add(ANY, messages.MetadataRequest(topics=[]))
+        other.does = lambda now: (client.poll(relay), setattr(other, "does", lambda now: None))
+        client.poll(other)
+        assert client._woken
+        assert (await reply_of(relay)).message.brokers
+        await client.close()
+
+
+async def test_the_request_of_a_call_is_written_at_once():
+    async with SmallBroker() as broker:
+        client, other = network(broker.address), Counting()
+        client.add(other)
+        await connected(client)
+        with client.waiting():  # which adds a machine the first time
+            pass
+        await until(lambda: not client._woken, SOON)
+        polls = other.polls
+        call = client.call(messages.MetadataRequest(topics=[]))
+        call.send(None)
+        assert sum(len(node.in_flight) for node in client._traffic._nodes) == 1
+        assert other.polls == polls
+        call.close()
+        await client.close()
+
+
+async def test_a_record_is_written_before_send_returns_if_the_loop_has_nothing_else_to_run():
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        async with kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
+            await (await producer.send("t", b"first"))
+            waits = []
+            for number in range(40):
+                steps = producer.send("t", b"%d" % number).__await__()
+                waits.append(0)
+                while True:
+                    try:
+                        steps.send(None)
+                    except StopIteration as end:
+                        delivery = end.value
+                        break
+                    waits[-1] += 1
+                    await asyncio.sleep(0)
+                assert (await delivery).offset == number + 1
+            assert sorted(waits)[10] == 0
+
+
+async def test_records_of_several_tasks_go_into_one_request():
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        async with kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
+            await (await producer.send("t", b"first"))
+
+            async def some():
+                for _ in range(20):
+                    await (await producer.send("t", b"v"))
+
+            before = producer.metrics()["requests.Produce"]
+            await asyncio.gather(*(some() for _ in range(20)))
+            assert producer.metrics()["requests.Produce"] - before <= 100
+
+
+async def test_a_producer_that_lingers_gathers_records_of_a_quiet_loop():
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        async with kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=50) as producer:
+            await (await producer.send("t", b"first"))
+            before = producer.metrics()["requests.Produce"]
+            deliveries = [await producer.send("t", b"v") for _ in range(10)]
+            offsets = [(await delivery).offset for delivery in deliveries]
+            assert offsets == list(range(1, 11))
+            assert producer.metrics()["requests.Produce"] - before <= 2

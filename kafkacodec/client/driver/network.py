@@ -11,7 +11,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sized
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,8 @@ class Network:
         )
         self._calls: HeldUpCalls | None = None  # once one waits
         self._timer = DeadlineTimer(self.loop, self.wake)
-        self._woken = False
+        self._woken = self._calling = False
+        self._due: Sized | None = getattr(self.loop, "_ready", None)  # asyncio's; other loops do not show theirs
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_end = LoopEnd(self._loop_ends)
 
@@ -126,9 +127,14 @@ class Network:
         Raises:
             ClientClosed: as for `check`.
         """
+        self._begin(machine, changed, broke)
+        self.wake()
+
+    def _begin(
+        self, machine: Machine, changed: Callable[[], None] | None, broke: Callable[[Exception], None] | None
+    ) -> None:
         self.check()
         self._machines[machine] = _Owner(changed, broke)
-        self.wake()
 
     def remove(self, machine: Machine) -> None:
         """Stop running a machine: its waiting requests are not sent, and it gets no answers to those in flight."""
@@ -146,20 +152,32 @@ class Network:
             with suppress(RuntimeError):  # the loop is closed
                 self.loop.call_soon_threadsafe(self.wake)
 
-    def poll(self, machine: Machine) -> None:
-        """Poll one machine now, since only it has something new. For a callback of the loop, not of a machine.
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the event loop, which runs this, has nothing else to run before it waits; False if it is unknown."""
+        return self._due is not None and not self._due
 
-        All are polled soon if its requests cannot be written at once, or if it needs metadata.
+    def poll(self, machine: Machine) -> None:
+        """Poll one machine now, since only it has something new.
+
+        All are polled soon if its requests cannot be written at once, if it needs metadata, or if this is called by a
+        machine.
         """
         owner = self._machines.get(machine)
         if owner is None or self._woken or self.stopped:
             return
+        if self._calling:
+            self.wake()
+            return
         now = self.now()
+        self._calling = True
         try:
             sends = machine.poll(now)
         except Exception as error:
             self._break(machine, error)
             return
+        finally:
+            self._calling = False
         if owner.changed is not None:
             owner.changed()
         first, complete = now + SLOW_MS, not self.cluster.asks
@@ -202,7 +220,8 @@ class Network:
             if not finished.done():
                 finished.set_exception(error)
 
-        self.add(machine, changed, broke)
+        self._begin(machine, changed, broke)
+        self.poll(machine)
         try:
             with self.waiting(limit_ms):
                 await finished
@@ -313,12 +332,15 @@ class Network:
             return
         now = self.now()
         for machine, owner in list(self._machines.items()):
+            self._calling = True
             try:
                 for send in machine.poll(now):
                     self._traffic.submit(send, machine, now)
             except Exception as error:
                 self._break(machine, error)
                 continue
+            finally:
+                self._calling = False
             if owner.changed is not None:
                 owner.changed()
         self._traffic.step(now)
@@ -331,6 +353,7 @@ class Network:
         if isinstance(outcome, Answer):
             self.answered_at = now
         if owner is not None:
+            inside, self._calling = self._calling, True
             try:
                 if isinstance(outcome, Answer):
                     _answer(machine, flight, outcome, now)
@@ -339,6 +362,8 @@ class Network:
             except Exception as error:
                 self._break(machine, error)
                 owner = None
+            finally:
+                self._calling = inside
         if not flight.send.settles or (flight.node is not None and flight.node.waiting):
             self.wake()
         elif owner is not None and owner.changed is not None:
