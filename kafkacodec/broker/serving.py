@@ -385,8 +385,8 @@ class Serving:
                 values = self._node.catalog.configs("topic", topic.name)
                 try:
                     self._topics.open(topic.name, topic.id, [(record.partition_id, record.leader_epoch)], values)
-                except OSError:  # requests for it get an error until the disk has room
-                    _log.exception("partition %s-%d cannot be created now", topic.name, record.partition_id)
+                except OSError as error:  # requests for it get an error until the disk has room
+                    _log.error("partition %s-%d cannot be created now: %s", topic.name, record.partition_id, error)
         elif name == "PartitionChangeRecord":
             topic = self._node.catalog.topic_of(record.topic_id)
             now = None if topic is None else self._node.catalog.partition(topic.name, record.partition_id)

@@ -9,6 +9,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec.broker.topics.batches import Produced
@@ -261,8 +262,8 @@ class Topics:
             self._waiting.touch((name, number))
             try:
                 self._directory.delete(name, number)
-            except OSError:
-                _log.exception("the directory of %s-%d cannot be deleted", name, number)
+            except OSError as error:
+                _log.error("the directory of %s-%d cannot be deleted: %s", name, number, error)
         return name
 
     # Of the host
@@ -328,22 +329,29 @@ class Topics:
         self._compaction.stop()
 
     def _retain(self, now: int) -> None:
-        """Set expired segments aside, and remove those set aside long enough ago."""
+        """Set expired segments aside, and remove those set aside long enough ago.
+
+        Each step is tried, whatever the others meet: on a full disk only some of them need room, others make it.
+        """
+        steps: list[Callable[[], None]] = [] if self._snapshots is None else [self._snapshots.due]
+        steps += [partial(self._retain_one, partition, now) for partition in self._partitions.values()]
+        steps += [partial(self._directory.purge, now), self._directory.write_checkpoints]
+        for step in steps:
+            try:
+                step()
+            except OSError as error:
+                _log.error("old segments cannot be removed: %s", error)
+
+    def _retain_one(self, partition: Partition, now: int) -> None:
+        if self._compaction.is_cleaning(partition):
+            return
+        before = partition.start_offset
         try:
-            if self._snapshots is not None:
-                self._snapshots.due()
-            for partition in self._partitions.values():
-                if self._compaction.is_cleaning(partition):
-                    continue
-                before = partition.start_offset
-                partition.log.retention(now)
-                partition.expire(now)
-                if partition.start_offset != before:
-                    self._waiting.touch(partition.key)
-            self._directory.purge(now)
-            self._directory.write_checkpoints()
-        except OSError:
-            _log.exception("old segments cannot be removed")
+            partition.log.retention(now)
+        finally:
+            partition.expire(now)
+            if partition.start_offset != before:
+                self._waiting.touch(partition.key)
 
     def next_deadline(self) -> float | None:
         """Return when `due` has something to do."""

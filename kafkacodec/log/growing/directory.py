@@ -189,7 +189,8 @@ class GrowingDirectory:
         """
         aside = self.set_aside(topic, partition, "delete")
         self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
-        self.write_checkpoints()
+        with suppress(OSError):  # the disk may be full, which the deletion ends; the next checkpoints are without it
+            self.write_checkpoints()
 
     def set_aside(self, topic: str, partition: int, state: str = "stray") -> str:
         """Rename a partition's directory, as a broker does with one that is of no topic that it knows; its new path.

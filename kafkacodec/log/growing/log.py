@@ -396,23 +396,31 @@ class PartitionLog:
             The new paths of their files; `purge` removes them.
 
         Raises:
-            OSError: a file cannot be renamed; those before it are set aside.
+            OSError: a file cannot be renamed, or the disk has no room for the segment that follows the active one;
+                the segments before it are set aside.
         """
         now = self._clock() if now is None else now
         self._producers.expire(now - self.config.producer_id_expiration_ms)
         count = num_expired(self._segments, self.start_offset, self.config, now)
-        if count == len(self._segments):
-            self.roll()
+        also_active = count == len(self._segments)
         renamed = []
-        for _ in range(count):
-            segment = self._segments[0]
-            files = segment.set_aside(snapshot_path(self.path, segment.base_offset))
-            self._set_aside.add(now + self.config.file_delete_delay_ms, files)
-            renamed += files
-            del self._segments[0], self._bases[0]
-            self._unflushed.discard(segment)
-            self.delete_before(self._bases[0])
+        for _ in range(count - also_active):
+            renamed += self._set_oldest_aside(now)
+        if also_active:  # last, since a new segment needs room, which the others may have to make
+            self.roll()
+            renamed += self._set_oldest_aside(now)
+        with suppress(OSError):  # no room: epochs from before the start do no harm, and a later call cuts them off
+            self._epochs.begin(self.start_offset)
         return renamed
+
+    def _set_oldest_aside(self, now: int) -> list[str]:
+        segment = self._segments[0]
+        files = segment.set_aside(snapshot_path(self.path, segment.base_offset))
+        self._set_aside.add(now + self.config.file_delete_delay_ms, files)
+        del self._segments[0], self._bases[0]
+        self._unflushed.discard(segment)
+        self.start_offset = max(self.start_offset, self._bases[0])
+        return files
 
     def purge(self, now: int | None = None, *, everything: bool = False) -> None:
         """Remove files set aside long enough ago (`file.delete.delay.ms`), or all. Raises OSError."""
