@@ -10,6 +10,11 @@
  * if size is 0. The kernel is chosen for the processor at the first call; thread-safe. */
 uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t size);
 
+/* The checksum of some bytes and `size` more, of which `crc` is known, where the first ones become others: `before` and
+ * `after` are the checksums of these first ones alone, which must be as many. Takes 100 steps for each bit of `size`.
+ */
+uint32_t kc_crc32c_changed(uint32_t crc, uint32_t before, uint32_t after, size_t size);
+
 /* The name of the chosen kernel: "vpclmul", "mixed", "sse42", "clmul", "arm" or "table". The environment variable
  * KAFKACODEC_FORCE_KERNEL, read once, selects another one; a name that is unknown or not supported by the processor is
  * ignored. */

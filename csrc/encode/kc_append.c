@@ -73,18 +73,28 @@ void kc_appender_free(kc_appender *a) {
     a->open.count = 0;
 }
 
+/* A batch from this size on is not read again for its checksum: another processor's caches may have it. */
+enum { READ_AGAIN = 1 << 16 };
+
 int kc_batch_set_producer(uint8_t *batch, size_t size, const kc_producer *producer, kc_error *error) {
     if (size < KC_BATCH_HEADER_SIZE)
         return kc_fail(error, KC_TRUNCATED, "a batch ends in its header", size, (int64_t)size, KC_BATCH_HEADER_SIZE);
     if (batch[KC_ENTRY_MAGIC_AT] != 2)
         return kc_fail(error, KC_BAD_MAGIC, "only batches of magic 2 have a producer, not", KC_ENTRY_MAGIC_AT,
                        batch[KC_ENTRY_MAGIC_AT], 2);
-    const uint16_t others = kc_load_u16(batch + KC_BATCH_ATTRIBUTES_AT) & (uint16_t)~KC_TRANSACTIONAL;
+    const size_t head = KC_BATCH_HEADER_SIZE - KC_BATCH_ATTRIBUTES_AT, rest = size - KC_BATCH_HEADER_SIZE;
+    uint8_t *checked = batch + KC_BATCH_ATTRIBUTES_AT;
+    const uint32_t before = kc_crc32c(0, checked, head);
+    const uint16_t others = kc_load_u16(checked) & (uint16_t)~KC_TRANSACTIONAL;
     kc_store_u64(batch, 0);
-    kc_store_u16(batch + KC_BATCH_ATTRIBUTES_AT, (uint16_t)(others | (producer->transactional ? KC_TRANSACTIONAL : 0)));
+    kc_store_u16(checked, (uint16_t)(others | (producer->transactional ? KC_TRANSACTIONAL : 0)));
     kc_store_u64(batch + KC_BATCH_PRODUCER_ID_AT, (uint64_t)producer->id);
     kc_store_u16(batch + KC_BATCH_PRODUCER_EPOCH_AT, (uint16_t)producer->epoch);
     kc_store_u32(batch + KC_BATCH_BASE_SEQUENCE_AT, (uint32_t)producer->base_sequence);
-    kc_store_u32(batch + KC_BATCH_CRC_AT, kc_crc32c(0, batch + KC_BATCH_ATTRIBUTES_AT, size - KC_BATCH_ATTRIBUTES_AT));
+    const uint32_t after = kc_crc32c(0, checked, head);
+    const uint32_t crc = rest < READ_AGAIN
+                             ? kc_crc32c(after, checked + head, rest)
+                             : kc_crc32c_changed(kc_load_u32(batch + KC_BATCH_CRC_AT), before, after, rest);
+    kc_store_u32(batch + KC_BATCH_CRC_AT, crc);
     return KC_OK;
 }

@@ -46,7 +46,7 @@ typedef struct kc_producer {
 } kc_producer;
 
 /* Writes them, the offset 0 and the checksum to a batch of magic 2 of `size` bytes, whose other fields are unchanged.
- */
+ * The checksum of the batch must be right before. */
 KC_MUST_CHECK int kc_batch_set_producer(uint8_t *batch, size_t size, const kc_producer *producer, kc_error *error);
 
 #endif

@@ -118,3 +118,21 @@ TEST(only_a_whole_batch_of_magic_2_gets_a_producer) {
     batch[16] = 2;
     CHECK_EQ(kc_batch_set_producer(batch, sizeof batch, &PRODUCER, &error), KC_OK);
 }
+
+TEST(batches_of_any_size_get_a_producer_and_their_checksum) {
+    static uint8_t batch[KC_BATCH_HEADER_SIZE + (1 << 16) + 1];
+    for (size_t i = 0; i < sizeof batch; i++) batch[i] = (uint8_t)(i * 131 >> 2);
+    batch[16] = 2;
+    for (size_t size = sizeof batch - 2; size <= sizeof batch; size++) {
+        kc_error error = {0};
+        kc_producer producer = PRODUCER;
+        kc_store_u32(batch + 17, kc_crc32c(0, batch + 21, size - 21));
+        for (int i = 0; i < 3; i++) { /* and again, as for a retry */
+            producer.base_sequence += i;
+            producer.transactional = i != 1;
+            CHECK_EQ(kc_batch_set_producer(batch, size, &producer, &error), KC_OK);
+            CHECK_EQ(kc_load_u32(batch + 17), kc_crc32c(0, batch + 21, size - 21));
+            CHECK_EQ(kc_load_u32(batch + 53), (uint32_t)producer.base_sequence);
+        }
+    }
+}

@@ -198,3 +198,16 @@ TEST(crc_first_use_by_many_threads) {
         CHECK(right != NULL);
     }
 }
+
+TEST(changed_bytes_change_the_checksum_of_all) {
+    static const size_t SIZES[] = {0, 1, 7, 64, 4096, 65535, 65536, 1000003};
+    static uint8_t data[64 + 1000003];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * 167 >> 3);
+    for (size_t n = 0; n < sizeof SIZES / sizeof *SIZES; n++) {
+        const uint32_t whole = kc_crc32c(0, data, 40 + SIZES[n]), before = kc_crc32c(0, data, 40);
+        for (size_t i = 0; i < 40; i += 3) data[i] ^= (uint8_t)(0x5a + n);
+        const uint32_t after = kc_crc32c(0, data, 40);
+        CHECK_EQ(kc_crc32c_changed(whole, before, after, SIZES[n]), kc_crc32c(0, data, 40 + SIZES[n]));
+        CHECK_EQ(kc_crc32c_changed(whole, before, before, SIZES[n]), whole);
+    }
+}

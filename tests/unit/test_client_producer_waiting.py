@@ -235,3 +235,66 @@ async def test_an_end_that_is_answered_with_nonsense(commit, caplog):
             await asyncio.wait_for(ending, SOON)
         own._ended(messages.EndTxnResponse())
         await (producer.commit_transaction() if commit else producer.abort_transaction())
+
+
+def waiting(producer: kc.client.aio.Producer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows whenever a waiting task of the producer looks whether it may go on waiting."""
+    woken: list[int] = []
+    check = producer._check
+
+    def counted() -> None:
+        woken.append(1)
+        check()
+
+    monkeypatch.setattr(producer, "_check", counted)
+    return woken
+
+
+def test_answers_wake_only_waits_that_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        producer = kc.client.aio.Producer(NOBODY)
+        woken, reached = waiting(producer, monkeypatch), set[str]()
+        tasks = [
+            asyncio.create_task(producer._until(lambda name=name: name in reached, None, for_records=True))
+            for name in ("one", "two")
+        ]
+        for _ in range(5):
+            await asyncio.sleep(0)
+            producer._progress()
+        assert len(woken) == 2
+        reached.add("two")
+        producer._progress()
+        assert await tasks[1]
+        assert not tasks[0].done()
+        assert len(woken) == 2
+        reached.add("one")
+        producer._progress()
+        assert await tasks[0]
+        await producer.close()
+
+    asyncio.run(main())
+
+
+def test_a_wait_ends_with_the_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        producer = kc.client.aio.Producer(NOBODY)
+        task = asyncio.create_task(producer._until(lambda: False, None, for_records=True))
+        await asyncio.sleep(0)
+        producer._broken = ValueError("a fault")
+        producer._progress()
+        with pytest.raises(ClientClosed, match="a fault"):
+            await task
+        await producer.close()
+
+    asyncio.run(main())
+
+
+def test_a_wait_that_took_too_long_is_forgotten() -> None:
+    async def main() -> None:
+        producer = kc.client.aio.Producer(NOBODY)
+        assert not await producer._until(lambda: False, 0, for_records=True)
+        producer._progress()
+        assert not producer._waiters
+        await producer.close()
+
+    asyncio.run(main())

@@ -72,7 +72,7 @@ class Producer(TableProducer, AsyncClient):
         self._broken: Exception | None = None
         self._transactions: Transactions | None = None
         self._given_up: GivenUp | None = None
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[tuple[asyncio.Future[None], Callable[[], bool] | None]] = []
         own = self._settings
         functions = (own.key_serializer, own.value_serializer, own.partitioner)
         self._is_plain = all(function is None for function in functions)
@@ -335,11 +335,22 @@ class Producer(TableProducer, AsyncClient):
             self._network.check()
 
     def _progress(self) -> None:
-        """Wake all waiters."""
+        """Wake waiters; those for records only if their wait is over, since waking a task takes longer than looking."""
         waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
+        for waiter, reached in waiters:
+            if waiter.done():
+                continue
+            if reached is None or reached() or self._over:
                 waiter.set_result(None)
+            else:
+                self._waiters.append((waiter, reached))
+
+    @property
+    def _over(self) -> bool:
+        """Whether waits end with an error."""
+        network = self._network
+        lost = network is not None and (network.closed or network.cluster.absence.reason is not None)
+        return self._closed or self._broken is not None or lost
 
     def _broke(self, error: Exception) -> None:
         """End the producer: a fault of this library, or the network was closed."""
@@ -355,16 +366,19 @@ class Producer(TableProducer, AsyncClient):
     async def _until(self, condition: Callable[[], bool], timeout: float | None, *, for_records: bool = False) -> bool:
         """Wait for a condition that changes only where `_progress` is called; returns whether it holds in time.
 
-        What holds it up for long is logged; with `for_records`, `Undelivered` does that.
+        What holds it up for long is logged; with `for_records`, `Undelivered` does that. Such a condition is only about
+        the queues, and changes before `_progress` is called.
         """
         if condition():
             return True
         if for_records or self._network is None:
-            return await self._waited(condition, timeout)
+            return await self._waited(condition, timeout, condition if for_records else None)
         with self._network.waiting(math.inf if timeout is None else timeout * 1000):
-            return await self._waited(condition, timeout)
+            return await self._waited(condition, timeout, None)
 
-    async def _waited(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+    async def _waited(
+        self, condition: Callable[[], bool], timeout: float | None, reached: Callable[[], bool] | None
+    ) -> bool:
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         while not condition():
@@ -372,7 +386,7 @@ class Producer(TableProducer, AsyncClient):
             if self._network is not None and (absent := self._network.cluster.absence.reason) is not None:
                 raise absent.with_traceback(None)
             waiter: asyncio.Future[None] = loop.create_future()
-            self._waiters.append(waiter)
+            self._waiters.append((waiter, reached))
             try:
                 with self._hold:
                     async with asyncio.timeout_at(deadline):
