@@ -182,3 +182,21 @@ def test_a_directory_that_cannot_be_listed(tmp_path, monkeypatch):
     assert errors == ["unreadable"]
     assert not kc.log.recover(path, tmp_path / "saved").ok
     assert kc.log.LogDirectory(tmp_path / "saved").topic("orders").count() == RECORDS["orders"] - LAST
+
+
+def test_bench_measures_the_others(logs, kafkacodec):
+    path, reason = logs
+    code, out, err = kafkacodec("bench", path, "--seconds", "0", "--json")
+    assert code == 1
+    assert len(out.splitlines()) == 5
+    assert f"{path / 'orders-2' / NAME}: " in err
+    assert reason in err
+    assert err.splitlines()[-1].endswith("error: without 1 file or directory that cannot be read")
+
+
+def test_bench_of_what_cannot_be_read(tmp_path, kafkacodec, monkeypatch):
+    kc.sample(tmp_path / "logs")
+    forbid(tmp_path / "logs" / "orders-0", monkeypatch)
+    code, out, err = kafkacodec("bench", tmp_path / "logs", "--topic", "orders", "--partition", "0", "--seconds", "0")
+    assert (code, out) == (1, "")
+    assert err.endswith("1 file or directory cannot be read\n")

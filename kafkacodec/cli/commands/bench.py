@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 import kafkacodec as kc
-from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.options.inputs import Choice, choice_options
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import Column, counted, print_table, progress, size
 from kafkacodec.datatypes import dataclass
+from kafkacodec.errors import DecodeError
+from kafkacodec.log import Segment
+from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.segments.kinds import kind_of
 
 MIB = 1 << 20
@@ -52,9 +56,10 @@ def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
     """Measure how fast this machine reads the segments at PATH, in one thread.
 
     Loads segments into memory first, up to the limit but at least one, so that the disk is not measured. The rate is
-    that of the fastest round, by the thread's CPU time. A segment is read up to the first damage.
+    that of the fastest round, by the thread's CPU time. A segment is read up to the first damage. One that cannot be
+    read at all is named and left out, and the exit code is 1.
     """
-    segments = _load(choice, limit * MIB)
+    segments, unread = _load(choice, limit * MIB)
     size_in_bytes = sum(map(len, segments))
     if not as_json:
         say(f"{counted(len(segments), 'segment')}, {size(size_in_bytes)}")
@@ -69,25 +74,53 @@ def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
     else:
         columns = Column("reading"), Column("bytes/s", right=True), Column("records/s", right=True)
         print_table(columns, map(_row, rates))
+    if unread:
+        raise click.ClickException(
+            f"without {counted(unread, 'file or directory', 'files or directories')} that cannot be read"
+        )
 
 
-def _load(choice: Choice, limit: int) -> list[bytes]:
-    """Non-empty segments of the chosen partitions, at least one and then as many as fit the limit."""
+def _load(choice: Choice, limit: int) -> tuple[list[bytes], int]:
+    """Non-empty segments of the chosen partitions, at least one and then as many as fit the limit.
+
+    Also returns how many files and directories cannot be read, each of which is named.
+    """
     segments: list[bytes] = []
-    for partition in choice.partitions():
-        for segment in partition.segments:
-            if not kind_of(segment.path).has_batches:
-                raise click.ClickException(f"{segment.path}: bench does not support logs of Kafka 0.6 and 0.7")
-            if not segment.size_in_bytes:
-                continue
-            limit -= segment.size_in_bytes
+    faults: list[Exception] = []
+    for segment in _segments(choice, faults):
+        if not kind_of(segment.path).has_batches:
+            raise click.ClickException(f"{segment.path}: bench does not support logs of Kafka 0.6 and 0.7")
+        with _readable(segment.path, faults), open_file(segment.path) as file:
+            limit -= file.size
             if segments and limit < 0:
-                return segments
-            with open(segment.path, "rb") as file:
-                segments.append(file.read())
+                break
+            if file.size:
+                segments.append(file.read(0, file.size))
     if not segments:
-        raise click.ClickException(f"{', '.join(choice.paths)}: all segments are empty")
-    return segments
+        what = f"{counted(len(faults), 'file or directory', 'files or directories')} cannot be read"
+        raise click.ClickException(f"{', '.join(choice.paths)}: {what if faults else 'all segments are empty'}")
+    return segments, len(faults)
+
+
+def _segments(choice: Choice, faults: list[Exception]) -> Iterator[Segment]:
+    for partition in choice.partitions():
+        found: list[Segment] = []
+        with _readable(partition.path, faults):
+            found = partition.segments
+        yield from found
+
+
+@contextmanager
+def _readable(path: str, faults: list[Exception]) -> Iterator[None]:
+    """Names what cannot be read, and goes on without it."""
+    try:
+        yield
+    except (OSError, DecodeError) as error:
+        fault = fault_of(path, error)
+        if fault is None:
+            raise
+        note(f"kafkacodec: {fault}")
+        faults.append(fault)
 
 
 def _measure(
