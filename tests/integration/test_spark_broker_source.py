@@ -260,7 +260,10 @@ ERRORS = {
         {"subscribe": "orders", "endingOffsets": of(1, 2, 100_000)},
         "failOnDataLoss: orders-2: offsets [0-9]+ to 99999 are after the end of the partition",
     ),
-    "too late": ({"subscribe": "orders", "startingTimestamp": str(NOON + 10**9)}, "is at or after timestamp"),
+    "too late": (
+        {"subscribe": "orders", "startingTimestamp": str(NOON + 10**9)},
+        r"is at or after \d{4}-\d\d-\d\d .* UTC \(\d+ ms\);",
+    ),
 }
 
 

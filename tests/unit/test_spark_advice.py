@@ -25,12 +25,13 @@ from kafkacodec.errors import CrcMismatch, DecodeError, EncodeError, MissingOffs
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.job import export
 from kafkacodec.spark.live import connections
+from kafkacodec.spark.live.planning import plan_batch
 from kafkacodec.spark.live.producing import send
 from kafkacodec.spark.live.read_options import parse_broker_options, wanted_columns
 from kafkacodec.spark.live.streaming import BrokerStreamReader
 from kafkacodec.spark.live.write_options import SinkOptions, check_sink_schema, parse_sink_options
 from kafkacodec.spark.reading.options import parse_read_options
-from kafkacodec.spark.reading.planning import plan
+from kafkacodec.spark.reading.planning import Pruning, plan
 from kafkacodec.spark.reading.streaming import SegmentStreamReader
 from kafkacodec.spark.reading.tasks import read_ranges
 from kafkacodec.spark.reading.views import view_schema
@@ -227,3 +228,20 @@ def test_a_view_that_lists_everything() -> None:
     with pytest.raises(OptionError, match=r"^subscribe: the view lag takes no selection; use where\(\) on its rows$"):
         view_schema({"path": kc.sample().path, "view": "lag", "subscribe": "orders"})
     assert view_schema({"path": kc.sample().path, "view": "batches", "subscribe": "orders"})
+
+
+def test_times_that_are_in_the_wrong_order_are_shown_as_times():
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        with kc.client.Producer(broker.bootstrap_servers) as producer:
+            for day in ("2025-01-01", "2025-01-02"):
+                producer.send("t", b"x", timestamp=day)
+        given = {"startingTimestamp": "2025-01-02", "endingTimestamp": "2025-01-01"}
+        options = parse_broker_options(
+            {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "t", **given}, streaming=False
+        )
+        with pytest.raises(OptionError) as raised:
+            plan_batch(options, Pruning())
+    assert str(raised.value).startswith(
+        "startingTimestamp: 2025-01-02 00:00:00.000 UTC (1735776000000 ms) for t-0 is after endingTimestamp, "
+        "2025-01-01 00:00:00.000 UTC (1735689600000 ms)"
+    )

@@ -175,6 +175,18 @@ def test_selectors():
             {"startingOffsets": '{"none": {"0": 9}}', "endingOffsets": '{"none": {"0": 8}}'},
             "startingOffsets: 9 for none-0 is after endingOffsets, 8",
         ),
+        (
+            LOGS / "none-0",
+            {"startingTimestamp": "2100-01-01"},
+            f"startingTimestamp: no record in {LOGS / 'none-0'} is at or after 2100-01-01 00:00:00.000 UTC "
+            "(4102444800000 ms); startingOffsetsByTimestampStrategy=latest",
+        ),
+        (
+            LOGS / "none-0",
+            {"startingTimestamp": "2025-01-02", "endingTimestamp": "2025-01-01T12:00"},
+            "startingTimestamp: 2025-01-02 00:00:00.000 UTC (1735776000000 ms) for none-0 is after endingTimestamp, "
+            "2025-01-01 12:00:00.000 UTC (1735732800000 ms)",
+        ),
     ],
 )
 def test_refused_by_name(path, given, message):

@@ -115,7 +115,7 @@ class TopicOffsets:
         start = bound.option.startswith("starting")
         if none and start and not self._options.latest_when_no_later_record:
             raise OptionError(
-                f"{bound.option}: no record of {_shown(none)} is at or after timestamp {timestamps[none[0]]}; "
+                f"{bound.option}: no record of {_shown(none)} is at or after {bound.shown(timestamps[none[0]])}; "
                 f"{NONE_LATER}"
             )
         return {**{key: offset for key, offset in found.items() if offset is not None}, **self.latest(none)}

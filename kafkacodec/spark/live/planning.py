@@ -74,9 +74,9 @@ def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[Task]:
     starts, ends = offsets.resolved(options.start, keys), offsets.resolved(options.end, keys)
     for key in keys:
         if starts[key] > ends[key]:
+            given = options.start.given(key, starts[key]), options.end.given(key, ends[key])
             raise OptionError(
-                f"{options.start.option}: {starts[key]} for {key[0]}-{key[1]} is after {options.end.option}, "
-                f"{ends[key]}"
+                f"{options.start.option}: {given[0]} for {key[0]}-{key[1]} is after {options.end.option}, {given[1]}"
             )
     # Where an offset is the cluster's own there is nothing to compare with it.
     first = offsets.earliest(keys) if options.start.values and not options.start.by_timestamp else starts

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.moments import are_seconds, milliseconds
 from kafkacodec.patterns import PatternError, whole_matcher
+from kafkacodec.shown import timestamp
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.option_values import parse_json, take
 
@@ -89,6 +90,15 @@ class Bound:
         """The offset that is given for a partition; None if there is none."""
         value = None if self.by_timestamp else self.values.get(key, self.default)
         return value if value is not None and value >= 0 else None
+
+    def shown(self, value: int) -> str:
+        """A value in an error."""
+        return f"{timestamp(value)} UTC ({value} ms)" if self.by_timestamp and value >= 0 else str(value)
+
+    def given(self, key: TopicPartition, found: int) -> str:
+        """The value for a partition in an error: a time as given, or the offset that was found."""
+        value = self.values.get(key, self.default)
+        return self.shown(value) if self.by_timestamp and value is not None else str(found)
 
 
 def parse_selection(given: Mapping[str, str]) -> Selection:
@@ -187,13 +197,13 @@ def _bound(given: Mapping[str, str], names: tuple[str, str, str]) -> Bound | Non
 
 def _timestamp(name: str, value: str) -> int:
     try:
-        timestamp = milliseconds(value.strip(), name)
+        found = milliseconds(value.strip(), name)
     except ValueError as error:
         raise OptionError(str(error)) from None
     _warn_of_seconds(name, value.strip())
-    if timestamp < 0:
+    if found < 0:
         raise OptionError(f"{name}: {value!r} is a time before 1970")
-    return timestamp
+    return found
 
 
 def _warn_of_seconds(name: str, text: str) -> None:

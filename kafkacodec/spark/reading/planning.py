@@ -114,14 +114,16 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
     start, end = _value(options.start, partition), _value(options.end, partition)
     if options.start.by_timestamp == options.end.by_timestamp and start > end >= 0:
         name = f"{partition.topic}-{partition.partition}"
-        raise OptionError(f"{options.start.option}: {start} for {name} is after {options.end.option}, {end}")
+        first, last = options.start.shown(start), options.end.shown(end)
+        raise OptionError(f"{options.start.option}: {first} for {name} is after {options.end.option}, {last}")
     if options.end.by_timestamp:
         end = _or(partition.offset_of_timestamp(end, threads=THREADS), LATEST)
     if options.start.by_timestamp:
         found = partition.offset_of_timestamp(start, threads=THREADS)
         if found is None and not options.latest_when_no_later_record:
             raise OptionError(
-                f"{options.start.option}: no record in {partition.path} is at or after timestamp {start}; {NONE_LATER}"
+                f"{options.start.option}: no record in {partition.path} is at or after {options.start.shown(start)}; "
+                f"{NONE_LATER}"
             )
         start = _or(found, LATEST)
     if start == LATEST:
