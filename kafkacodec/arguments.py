@@ -133,13 +133,19 @@ def refuse_unknown(options: Collection[str], known: Collection[str]) -> None:
 
 def meant(wrong: str, known: Collection[str]) -> str:
     """A question for the known name that is most similar to an unknown one; empty if none is."""
+    close = nearest(wrong, known)
+    return f"did you mean {close!r}?" if close is not None else ""
+
+
+def nearest(wrong: str, known: Collection[str]) -> str | None:
+    """The known name that is most similar to an unknown one; None if none is."""
     from difflib import get_close_matches  # not needed until something is wrong
 
     lower = {name.lower(): name for name in known}
     close = get_close_matches(wrong, known, n=1) or [
         lower[name] for name in get_close_matches(wrong.lower(), lower, n=1)
     ]
-    return f"did you mean {close[0]!r}?" if close else ""
+    return close[0] if close else None
 
 
 def columns_hint(wrong: str, known: Collection[str]) -> str:

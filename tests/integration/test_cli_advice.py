@@ -144,3 +144,12 @@ def test_what_other_tools_take_is_said(kafkacodec, arguments, said):
     code, out, err = kafkacodec(*arguments)
     assert (code, out) == (WRONG_USAGE, "")
     assert said in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["dump", "topics", "verify", "recover"])
+def test_a_similar_path_is_named(tmp_path, kafkacodec, monkeypatch, command):
+    kc.sample(tmp_path / "logs")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = kafkacodec(command, "logs/ordrs-0", *(["out"] if command == "recover" else []))
+    assert code == 2
+    assert err.endswith("Path 'logs/ordrs-0' does not exist; did you mean 'logs/orders-0'?\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -22,6 +24,21 @@ def _refuse_broker(kind: click.Path, value: str, param: click.Parameter | None, 
     kind.fail(f"{value} is no path; for a broker: {instead.format(found[1])}", param, ctx)
 
 
+@contextmanager
+def _suggesting(path: str) -> Iterator[None]:
+    """Names a similar path in the error that this one does not exist."""
+    try:
+        yield
+    except click.BadParameter as error:
+        from kafkacodec.log.opening.missing import similar_path
+
+        hint = similar_path(path)
+        if not hint:
+            raise
+        text = f"{error.message.rstrip('.')}; {hint}"
+        raise click.BadParameter(text, error.ctx, error.param, error.param_hint) from None
+
+
 class LocalPath(click.Path):
     """As `click.Path`, for commands that read and write files of this machine only: a URL is refused."""
 
@@ -30,7 +47,8 @@ class LocalPath(click.Path):
         _refuse_broker(self, value, param, ctx)
         if "://" in value:
             self.fail(f"{value}: object stores are not supported here; name a path of this machine", param, ctx)
-        return str(super().convert(value, param, ctx))
+        with _suggesting(value):
+            return str(super().convert(value, param, ctx))
 
 
 class LogPath(click.Path):
@@ -40,7 +58,8 @@ class LogPath(click.Path):
         """The path or the URL as it is."""
         _refuse_broker(self, value, param, ctx)
         if "://" not in value:
-            return str(super().convert(value, param, ctx))
+            with _suggesting(value):
+                return str(super().convert(value, param, ctx))
         from kafkacodec.log.storage.objects import check_url
 
         try:

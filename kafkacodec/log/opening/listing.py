@@ -27,6 +27,7 @@ from kafkacodec.log.opening import (
     is_url,
     optional,
 )
+from kafkacodec.log.opening.missing import suggesting
 
 _SUFFIXES = layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES
 # Names with which one of two files of a base offset is the segment, or another directory lists them.
@@ -154,7 +155,9 @@ class SettledDirectory(NamedTuple):
         """The state now; None if a later change might go unnoticed: it has just changed, or its names have no time."""
         if is_url(path):
             return None
-        now, settled = os.stat(path or os.curdir), time.time_ns() - int(SETTLED_SECONDS * 1e9)
+        with suggesting(path):
+            now = os.stat(path or os.curdir)
+        settled = time.time_ns() - int(SETTLED_SECONDS * 1e9)
         return cls(path, now.st_ino, now.st_mtime_ns, settled) if now.st_mtime_ns <= settled else None
 
     def still_has(self, path: str) -> bool:

@@ -17,6 +17,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory, is_url
 from kafkacodec.log.opening.checkpoints import known_offsets, reporting_checkpoints
 from kafkacodec.log.opening.listing import directory_name, segment_files
+from kafkacodec.log.opening.missing import suggesting
 from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now, unless_unreadable, without_directory
 from kafkacodec.log.partitions.listings import Listings
@@ -50,7 +51,8 @@ class LogDirectory:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path_text(path)
         if not is_directory(self.path):
-            identity_of(self.path)
+            with suggesting(self.path):
+                identity_of(self.path)
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
 
     def __repr__(self) -> str:
@@ -278,7 +280,8 @@ def discover(
     given = [path for path in given if not layout.is_staging(os.path.basename(full_path(path)))] or given
     for path in given:
         if not is_directory(path):
-            identity_of(path)
+            with suggesting(path):
+                identity_of(path)
             files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
             continue
         alone = listings.restore(Partition(path))
