@@ -14,6 +14,9 @@ from kafkacodec.values.topic import SchemaTopic
 
 __all__ = ["NumberedSchemas", "has_any", "is_one", "may_wait", "place_in", "source_of"]
 
+THE_SCHEMA = "the schema"
+"""The place of the one schema of all values in errors about its text."""
+
 
 class _OneSchema(Schemas):
     """The schema of all values."""
@@ -93,7 +96,7 @@ def place_in(source: SchemaSource, key: SchemaKey) -> str:
     """Where a source has a schema, for errors about its text: the file, else the number."""
     if isinstance(source, SchemaDirectory):
         return source.path_of(key)
-    return "the schema" if key.kind == "given" else str(key)
+    return THE_SCHEMA if key.kind == "given" else str(key)
 
 
 def may_wait(source: SchemaSource) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from kafkacodec.cli.console import say_json
+from kafkacodec.cli.options.files import in_file
 from kafkacodec.cli.output import json_value
 from kafkacodec.cli.rows.kafka_messages import decoded, describe, encode
 from kafkacodec.datatypes import fields, is_dataclass
@@ -69,10 +70,11 @@ def decode(
             say_json(_line(text, answers))
         return
     raw = _bytes(content)
-    if protocol == "kafka":
-        say_json(decoded(rpc, version, raw, frame, expand), indent=2)
-    else:
-        say_json(_kafka07(raw, answers) if protocol == "kafka07" else _rewrite(raw, rpc))
+    with in_file(data):
+        if protocol == "kafka":
+            say_json(decoded(rpc, version, raw, frame, expand), indent=2)
+        else:
+            say_json(_kafka07(raw, answers) if protocol == "kafka07" else _rewrite(raw, rpc))
 
 
 def _bytes(content: bytes) -> bytes:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import click
 
 from kafkacodec.cli.console import is_terminal, note, say
+from kafkacodec.cli.options.files import in_file, named
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import counted, size
 
@@ -71,7 +73,7 @@ _FILES: Final = 10_640  # of 10,000 connections and of logs
     "--users",
     "users_file",
     metavar="FILE",
-    type=click.File("r"),
+    type=click.File("r", encoding="utf-8"),
     help="A file of users, one NAME:PASSWORD per line; - for stdin.",
 )
 @click.option("--tls-cert", type=_FILE, help="The certificate for kafka+tls:// and kafka+sasl+tls://, PEM.")
@@ -105,8 +107,7 @@ def serve(
     try:
         counts = dict(_topic(text) for text in topics)
         config = dict(_setting(text) for text in settings)
-        lines = [line.rstrip("\r\n") for line in users_file or ()]
-        passwords = dict(_user(text) for text in (*users, *filter(None, lines)))
+        passwords = dict(_user(text, "--user") for text in users) | dict(_users_in(users_file))
         if tls_cert is None and (tls_key or tls_client_ca):
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
         for url in listen:
@@ -224,11 +225,20 @@ def _topic(text: str) -> tuple[str, int]:
     return name, int(count) if count else 1
 
 
-def _user(text: str) -> tuple[str, str]:
+def _user(text: str, option: str, what: str = "it") -> tuple[str, str]:
     name, colon, password = text.partition(":")
     if not colon or not name or not password:  # the text may have a password: it is not shown
-        raise click.BadParameter("it is not NAME:PASSWORD", param_hint="--user, --users")
+        raise click.BadParameter(f"{what} is not NAME:PASSWORD", param_hint=option)
     return name, password
+
+
+def _users_in(file: TextIO | None) -> Iterator[tuple[str, str]]:
+    """The users of the lines that are not empty."""
+    if file is not None:
+        with in_file(file):
+            for number, line in enumerate(file, 1):
+                if text := line.rstrip("\r\n"):
+                    yield _user(text, "--users", f"{named(file)}line {number}")
 
 
 def _setting(text: str) -> tuple[str, str]:

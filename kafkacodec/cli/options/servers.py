@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kafkacodec.cli.console import note
+from kafkacodec.cli.options.files import not_text
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.given import refuse_given
 from kafkacodec.datatypes import dataclass
@@ -159,11 +160,12 @@ class Servers:
         from kafkacodec.client.core.foreign_options import is_harmless
 
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 found = read_properties(file.read())
         except (OSError, ValueError) as error:
             where = path if self.config else f"{_CONFIG_VARIABLE}={path}"
-            raise click.UsageError(f"{where}: {getattr(error, 'strerror', None) or error}") from None
+            reason = not_text(error) if isinstance(error, UnicodeDecodeError) else getattr(error, "strerror", None)
+            raise click.UsageError(f"{where}: {reason or error}") from None
         if known is None:
             return found
         own = {

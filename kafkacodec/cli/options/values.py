@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkacodec.cli.options.files import text_of
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.given import refuse_given
 from kafkacodec.datatypes import dataclass
+from kafkacodec.errors import SchemaError
 
 if TYPE_CHECKING:
     from kafkacodec.cli.rows.typed_rows import TypedRecords
@@ -121,22 +123,20 @@ class ValueOptions:
 
     def _schemas(self, part: Part, format: Format) -> tuple[SchemaSource | Schema | None, Schema | None]:
         """The source of schemas, and the schema of the reader. JSON is read by that alone, too."""
-        from kafkacodec.values import Schema
-
         path = self.reader_schema if part == "value" else None
-        reader = None if path is None else Schema(_text(path), format)
+        reader = None if path is None else _schema_in(path, format)
         return reader if self.schemas is None else self._source(format), reader
 
     def _source(self, format: Format) -> SchemaSource | Schema:
         """The schemas; a file has the one schema of all values, which then have no framing."""
         from kafkacodec.log import LogDirectory, read_schemas
-        from kafkacodec.values import Schema, SchemaDirectory
+        from kafkacodec.values import SchemaDirectory
 
         place = self.schemas or ""
         if place.startswith(("http://", "https://")):
             return registry(place)
         if os.path.isfile(place):
-            return Schema(_text(place), format)
+            return _schema_in(place, format)
         if not os.path.isdir(place):
             raise click.UsageError(f"--schemas: {place} is not a directory, a file or a URL")
         if LogDirectory(place).partitions("_schemas"):
@@ -155,9 +155,17 @@ def registry(url: str) -> Registry:
         raise click.UsageError(f"--schemas: {error}") from None
 
 
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+def _schema_in(path: str, format: Format) -> Schema:
+    """The schema in a file. Raises SchemaError, which names the file: no value can be read with it."""
+    from kafkacodec.values import Schema, SchemaKey, ValueDecoder
+    from kafkacodec.values.sources import THE_SCHEMA
+
+    schema = Schema(text_of(path), format)
+    try:
+        ValueDecoder(schema, format=format).prepare([SchemaKey("given", 0)])
+    except SchemaError as error:
+        raise SchemaError(error.reason, path=path + (error.path or "").removeprefix(THE_SCHEMA)) from None
+    return schema
 
 
 _OPTIONS = (

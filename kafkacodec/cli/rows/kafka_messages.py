@@ -12,6 +12,7 @@ import click
 
 from kafkacodec import messages, protocol
 from kafkacodec.cli.console import say
+from kafkacodec.cli.options.files import in_file, named
 from kafkacodec.cli.output import Column, json_tree, print_table
 from kafkacodec.cli.rows.message_hints import hint
 from kafkacodec.errors import DecodeError, KafkaCodecError
@@ -78,7 +79,7 @@ def _request_frame(
 @click.command()
 @click.argument("name")
 @click.argument("version", type=int)
-@click.argument("content", metavar="[JSON]", type=click.File("r"), default="-")
+@click.argument("content", metavar="[JSON]", type=click.File("r", encoding="utf-8"), default="-")
 def encode(name: str, version: int, content: TextIO) -> None:
     """Encode a message body from JSON to hex.
 
@@ -86,13 +87,14 @@ def encode(name: str, version: int, content: TextIO) -> None:
     input.
     """
     cls = _class_of(name)
-    try:
-        values = json.loads(content.read())
-        made = cls.from_dict(_typed(values, cls._spec))
-    except KafkaCodecError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:  # JSON, not an object, base64, a uuid or a tag
-        raise click.ClickException(f"invalid JSON: {error}") from None
+    with in_file(content):
+        text = content.read()
+        try:
+            made = cls.from_dict(_typed(json.loads(text), cls._spec))
+        except KafkaCodecError:
+            raise
+        except (TypeError, ValueError, RecursionError) as error:  # JSON, not an object, base64, a uuid or a tag
+            raise click.ClickException(f"{named(content)}invalid JSON: {error}") from None
     say(made.encode(version).hex())
 
 

@@ -10,6 +10,7 @@ import click
 
 from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell, telling
 from kafkacodec.cli.console import note, say
+from kafkacodec.cli.options.files import in_file
 from kafkacodec.cli.options.globs import refuse_strangers
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
@@ -205,7 +206,8 @@ def _targets(
 
 
 def _file_rows(file: Any, group: str) -> dict[Key, int]:
-    rows = [row for row in csv.reader(file) if row]
+    with in_file(file):
+        rows = [row for row in csv.reader(file) if row]
     names = ["topic", "partition", "offset"]
     if rows and "topic" in rows[0]:
         names = rows.pop(0)
