@@ -82,7 +82,8 @@ class ClientSettings:
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, separated by commas or as a list; the default port is 9092.
-            IPv6 addresses are in brackets.
+            IPv6 addresses are in brackets. The security protocol may stand before an address, as in
+            ``SSL://host:9093``.
         client_id: the name by which brokers log this client and apply quotas.
         client_rack: where the client runs, to fetch from followers that are near (KIP-392).
         request_timeout_ms: the time limit for the answer to one request.
@@ -159,10 +160,10 @@ class ClientSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", WORDS.get() or {})
-        object.__setattr__(self, "bootstrap_servers", _servers(self.bootstrap_servers))
+        one_of("security_protocol", self.security_protocol, get_args(SecurityProtocol))
+        object.__setattr__(self, "bootstrap_servers", _servers(self.bootstrap_servers, self.security_protocol))
         for option in fields(self):
             _check_type(option.name, str(option.type), getattr(self, option.name))
-        one_of("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         if self.sasl_mechanism is not None:
             one_of("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
         if self.security_protocol.startswith("SASL") != (self.sasl_mechanism is not None):
@@ -252,12 +253,12 @@ def _check_type(name: str, kind: str, value: Any) -> None:
         require_int(name, value, 1, _MOST_MS)
 
 
-def _servers(given: Any) -> tuple[str, ...]:
+def _servers(given: Any, protocol: str) -> tuple[str, ...]:
     if isinstance(given, Mapping):
         raise TypeError(
             "bootstrap_servers must be text or a list, not a dict: from_config() takes one with all options"
         )
-    return tuple(map(address_text, addresses(given)))
+    return tuple(map(address_text, addresses(given, protocol=protocol)))
 
 
 # Names of Java and librdkafka that differ from the option's name with dots.
