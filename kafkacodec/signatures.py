@@ -181,6 +181,8 @@ def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapp
         return f"{call}: options with dotted names go to {name}.from_config({{...}})"
     if several and needed and (address := _address_in(arguments)) is not None:
         return f"{call}: {reason}; did you mean {needed[0]}{address!r}?"
+    if {"topic", "partition"} <= set(by_position) and (pair := _pair_in([*arguments, *options.values()])) is not None:
+        return f"{call}: topic and partition are two arguments, {pair[0]!r}, {pair[1]!r}, not a pair of them"
     if reason != "too many positional arguments":
         return f"{call}: {reason}"
     others = f", and the others by name: {', '.join(by_name)}" if by_name else ""
@@ -190,6 +192,15 @@ def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapp
 def _address_in(arguments: Iterable[Any]) -> str | None:
     """A host and port among arguments that are names of topics, which have no colon."""
     return next((found for found in arguments if isinstance(found, str) and _ADDRESS.fullmatch(found)), None)
+
+
+def _pair_in(arguments: Iterable[Any]) -> tuple[Any, ...] | None:
+    """A pair of topic and partition among arguments, which may be in a list."""
+    for found in arguments:
+        pair = found[0] if isinstance(found, list) and found else found
+        if isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str):
+            return tuple(pair)
+    return None
 
 
 _ADDRESS = re.compile(r"\S+:\d+")

@@ -47,6 +47,9 @@ def partition_keys(partitions: Any) -> list[tuple[str, int]]:
     """Pairs of topic and partition number, each once. Raises TypeError, ValueError."""
     if isinstance(partitions, (str, bytes)) or not isinstance(partitions, Iterable):
         raise TypeError(f"partitions must be a list of (topic, number), not {partitions!r}")
+    if isinstance(partitions, tuple) and len(partitions) == 2 and isinstance(partitions[0], str):
+        pair = f"partitions are pairs, and {tuple(partitions)!r} is one of them"
+        raise TypeError(f"{pair}: put it into a list, or pass it as one argument where several may be given")
     return list(dict.fromkeys(map(_key, partitions)))
 
 
@@ -61,7 +64,9 @@ def partition_number(partition: Any) -> int:
 
 def by_partition(name: str, values: Any) -> dict[tuple[str, int], Any]:
     """Values by topic and partition number. Raises TypeError, ValueError."""
-    return {_key(partition): value for partition, value in mapping(name, values).items()}
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a dict by (topic, number), not {type(values).__name__}")
+    return {_key(partition): value for partition, value in values.items()}
 
 
 def mapping(name: str, values: Any) -> Mapping[Any, Any]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import linecache
 import signal
 import subprocess
 import sys
+from itertools import count
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import INTERRUPTED, run
+from kafkacodec.cli.commands import produce as produce_command
+from kafkacodec.client import lifecycle
+from kafkacodec.client.blocking import producer as blocking_producer
+from kafkacodec.net import loop
+from tests import interrupts
 from tests.patience import SOON
 
 REFUSED = "for at most 120 s; a second Ctrl-C or SIGTERM gives up"
@@ -74,3 +81,52 @@ def test_a_signal_with_nothing_to_wait_for_is_not_remarked_upon(capsys, monkeypa
     err = capsys.readouterr().err
     assert "t: 1 record went out" in err
     assert "acknowledged" not in err
+
+
+class Interrupts(interrupts.Interrupts):
+    """Steps are the lines of the client's calls, in the thread that makes them."""
+
+    def steps(self, frame, event):
+        if frame.f_code.co_filename not in (blocking_producer.__file__, lifecycle.__file__, loop.__file__):
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        return event == "line" and not line.strip().startswith("with ")
+
+
+def test_wherever_the_second_signal_comes_it_is_said_what_was_not_delivered(capsys, monkeypatch, tmp_path):
+    """Interrupted in the middle of `close`, a producer did not count what it gave up."""
+    path = tmp_path / "lines"
+    path.write_text("one\ntwo\nthree\n")
+    second, flush, waited = Interrupts(0), blocking_producer.Producer.flush, []
+
+    def flushed(producer, timeout=None):
+        flush(producer, timeout)
+        if timeout is None:  # there is nothing left to be lost
+            second.__exit__()
+            waited.append(producer)
+
+    def interrupted(sent):
+        raise KeyboardInterrupt
+
+    def told(sent, limit_ms):
+        second.__enter__()
+
+    monkeypatch.setattr(blocking_producer.Producer, "flush", flushed)
+    monkeypatch.setattr(produce_command, "_SOON_SECONDS", 0)
+    monkeypatch.setattr(produce_command._Sent, "finish", interrupted)
+    monkeypatch.setattr(produce_command._Sent, "_tell_left", told)
+    steps = 0
+    with kc.broker.serve(topics={"t": 1}) as broker, broker.inject("Produce", "NOT_ENOUGH_REPLICAS", times=None):
+        options = ["-b", broker.bootstrap_servers, "-X", "delivery.timeout.ms=1000", "-X", "request.timeout.ms=900"]
+        for steps in count(1):
+            second = Interrupts(steps)
+            try:
+                assert run(["produce", "t", str(path), "--format", "lines", *options]) == INTERRUPTED
+            finally:
+                second.__exit__()
+            err = capsys.readouterr().err
+            assert "t: 0 records went out, 3 failed\n" in err, steps
+            assert "not closed" not in err
+            if waited:
+                break
+    assert steps > 5

@@ -46,14 +46,14 @@ def test_dotted_names():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda a: a.list_offsets({"t": "latest"}), TypeError, "pairs of topic and partition; one is 't'"),
+        (lambda a: a.list_offsets({"t": "latest"}), TypeError, "a partition is a pair of topic and number, not 't'"),
         (
             lambda a: a.list_offsets({("t", 0): "last"}),
             ValueError,
             "is 'last'; did you mean 'latest'",
         ),
         (lambda a: a.list_offsets({("t", 0): -1}), ValueError, "a time must not be negative"),
-        (lambda a: a.list_offsets([("t", 0)]), TypeError, "partitions must be a dict, not list"),
+        (lambda a: a.list_offsets([("t", 0)]), TypeError, r"partitions must be a dict by \(topic, number\), not list"),
         (lambda a: a.create_topics({"t": "4"}), TypeError, "num_partitions must be an integer, not str"),
         (lambda a: a.create_topics({"t": 2**31}), ValueError, "num_partitions must be from -2147483648 to 2147483647"),
         (lambda a: a.delete_records({("t", 0): "4"}), TypeError, "the offset before .* must be an integer, not str"),
@@ -108,7 +108,7 @@ def test_dotted_names():
         (lambda a: a.alter_client_quotas({("user", "alice"): {}}), TypeError, "a tuple of pairs"),
         (lambda a: a.list_groups(types=["shared"]), ValueError, "a type of groups must be .* not 'shared'"),
         (lambda a: a.list_groups(states=["stabel"]), ValueError, "a state of groups must be .* not 'stabel'"),
-        (lambda a: a.elect_leaders(None), TypeError, "must be pairs of topic and partition, not NoneType"),
+        (lambda a: a.elect_leaders(None), TypeError, r"partitions must be a list of \(topic, number\), not None"),
         (lambda a: a.alter_client_quotas([]), TypeError, "quotas must be a dict"),
         (lambda a: a.update_features(["metadata.version"]), TypeError, "updates must be a dict"),
         (lambda a: a.alter_replica_log_dirs([]), TypeError, "paths must be a dict"),

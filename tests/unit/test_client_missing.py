@@ -165,3 +165,23 @@ def test_a_topic_that_comes_while_a_look_up_waits_is_found(server):
         admin.create_topics({"late": 1})
         assert found.result() == {("late", 0): 0}
         admin.delete_topics(["late"])
+
+
+def test_partitions_are_those_of_now(impatient):
+    """What was learned before is not an answer: the topic may have been deleted, made again or extended since."""
+    with (
+        kc.broker.serve(topics={"t": 2}) as broker,
+        kc.client.Consumer(bootstrap_servers=broker.bootstrap_servers) as consumer,
+        kc.client.Admin(broker.bootstrap_servers) as admin,
+    ):
+        first = consumer.topic_id("t")
+        assert consumer.partitions_for("t") == [0, 1]
+        admin.create_partitions({"t": 4})
+        assert consumer.partitions_for("t") == [0, 1, 2, 3]
+        admin.delete_topics("t")
+        for call in (consumer.partitions_for, consumer.topic_id):
+            with pytest.raises(UnknownTopicOrPartitionError, match="topic 't' does not exist"):
+                call("t")
+        broker.create_topic("t", 1)
+        assert consumer.partitions_for("t") == [0]
+        assert consumer.topic_id("t") not in (first, None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkacodec.cli.completion import complete_topic
-from kafkacodec.cli.console import note
+from kafkacodec.cli.console import in_one_piece, note
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source, is_typed
 from kafkacodec.cli.files.standard_input import STANDARD
@@ -228,9 +228,10 @@ class _Sent:
         try:
             yield
         except BaseException:
-            found = self._producer.metrics()
-            out, failed = (int(found[f"producer.{name}"]) for name in ("records", "record_errors"))
-            note(f"{self._topic}: {counted(out, 'record')} went out{f', {failed:,} failed' if failed else ''}")
+            with in_one_piece:
+                found = self._producer.metrics()
+                out, failed = (int(found[f"producer.{name}"]) for name in ("records", "record_errors"))
+                note(f"{self._topic}: {counted(out, 'record')} went out{f', {failed:,} failed' if failed else ''}")
             raise
 
     @contextmanager
@@ -246,9 +247,10 @@ class _Sent:
                 with suppress(DeadlineExceeded):
                     self._producer.flush(_SOON_SECONDS)
                 self._tell_left(limit_ms)
-                self._producer.close()
+                self._producer.flush()  # not close, which would not tell what is left if it were interrupted
             except KeyboardInterrupt:
-                self._producer.close(0)
+                with in_one_piece:
+                    self._producer.close(0)
                 raise
             raise
 

@@ -146,7 +146,7 @@ class OffsetOperations(Operations):
             ItemErrors: by partition.
         """
         group_name(group)
-        wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
+        wanted = None if partitions is None else by_topic(pairs(partitions))
 
         def request(keys: list[str], version: int) -> Any:
             return _offset_fetch(group, wanted, require_stable, version)
@@ -220,7 +220,7 @@ class OffsetOperations(Operations):
             return ((key, whole) for key in keys) if whole is not None else _each_partition(keys, answer)
 
         ask = Ask(api_key=OFFSET_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
-        await self._each(ask, pairs("partitions", partitions), timeout_ms, "offsets were not deleted")
+        await self._each(ask, pairs(partitions), timeout_ms, "offsets were not deleted")
 
 
 def _group_offset(given: Any) -> GroupOffset:

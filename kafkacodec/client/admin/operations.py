@@ -12,7 +12,7 @@ from kafkacodec import messages
 from kafkacodec.arguments import meant, require_int, require_text
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Job
-from kafkacodec.client.checks import mapping
+from kafkacodec.client.checks import by_partition, partition_keys
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
 from kafkacodec.errors import (
@@ -230,22 +230,14 @@ def several(name: str, values: Any, kinds: tuple[type, ...] = (str,)) -> list[An
     return found
 
 
-def pairs(name: str, partitions: Any) -> list[TopicPartition]:
-    """Partitions as `TopicPartition`. Raises TypeError if one is not a pair of topic and number."""
-    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
-        raise TypeError(f"{name} must be pairs of topic and partition, not {type(partitions).__name__}")
-    return [_pair(name, item) for item in partitions]
-
-
-def _pair(name: str, item: Any) -> TopicPartition:
-    if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str) or not isinstance(item[1], int):
-        raise TypeError(f"{name} must be pairs of topic and partition; one is {item!r}")
-    return TopicPartition(*item)
+def pairs(partitions: Any) -> list[TopicPartition]:
+    """Partitions as `TopicPartition`. Raises TypeError, ValueError."""
+    return [TopicPartition(*key) for key in partition_keys(partitions)]
 
 
 def mapped(name: str, values: Mapping[tuple[str, int], V]) -> dict[TopicPartition, V]:
-    """A mapping with `TopicPartition` keys. Raises TypeError if a key is not a pair of topic and number."""
-    return {_pair(name, item): value for item, value in mapping(name, values).items()}
+    """A mapping with `TopicPartition` keys. Raises TypeError, ValueError."""
+    return {TopicPartition(*key): value for key, value in by_partition(name, values).items()}
 
 
 def by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:

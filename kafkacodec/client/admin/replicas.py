@@ -128,7 +128,7 @@ class ReplicaOperations(Operations):
         self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """List the partitions that are being moved, among these or all (Kafka 2.4 and later)."""
-        wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
+        wanted = None if partitions is None else by_topic(pairs(partitions))
         wait = self._broker_timeout(timeout_ms)
 
         def request(keys: list[str], version: int) -> Any:
@@ -189,7 +189,7 @@ class ReplicaOperations(Operations):
             least=1 if unclean else 0,
             needs="an unclean election" if unclean else "",
         )
-        found = await self._each(ask, pairs("partitions", partitions), timeout_ms, "leaders were not elected")
+        found = await self._each(ask, pairs(partitions), timeout_ms, "leaders were not elected")
         return [key for key, changed in found.items() if changed]
 
     @as_rows(LogDir, keys={"broker": int}, inner={"path": str})

@@ -63,7 +63,7 @@ class ShareOffsetOperations(Operations):
             BrokerError: such as GroupAuthorizationFailedError. A group that does not exist has no offsets.
         """
         group_name(group)
-        wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
+        wanted = None if partitions is None else by_topic(pairs(partitions))
 
         def request(keys: list[str], version: int) -> Any:
             new = messages.DescribeShareGroupOffsetsRequest

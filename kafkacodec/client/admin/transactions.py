@@ -105,7 +105,7 @@ class TransactionOperations(Operations):
                     yield key, refusal(entry.error_code, entry.error_message) or _producers(entry)
 
         ask = Ask(api_key=DESCRIBE_PRODUCERS, request=request, read=read, place=lambda key: Leader(*key))
-        return await self._each(ask, pairs("partitions", partitions), timeout_ms, "partitions could not be described")
+        return await self._each(ask, pairs(partitions), timeout_ms, "partitions could not be described")
 
     @as_rows(TransactionListing)
     async def list_transactions(

@@ -129,7 +129,7 @@ class ConsumerOffsets(ConsumerBase):
     # Partitions, assigned or not
 
     async def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[int]:
-        """The partitions of a topic, for `assign`.
+        """The partitions of a topic, as brokers know them now, for `assign`.
 
         Args:
             topic: its name. It is not created.
@@ -142,17 +142,20 @@ class ConsumerOffsets(ConsumerBase):
         """
         limit_ms, parts = self._limit_ms(timeout), self._started()
         cluster = parts.network.cluster
-        cluster.want({check_topic(topic)}, create=False, keep=False)
+        before, answers = cluster.topics.get(check_topic(topic)), cluster.next_answer
+        cluster.want({topic}, create=False, keep=False)
+        cluster.ask(topic)
         parts.network.wake()
-
         absent = _Absent(parts)
 
         def known() -> bool:
             absent.check(parts.missing_topic(topic))
             found = cluster.topics.get(topic)
+            if found is before or cluster.answers < answers:  # from before this call: it may have been deleted since
+                return False
             if found is not None and found.refusal is not None:
                 raise found.refusal(f"topic {topic!r}: {found.refusal.name}")
-            return found is not None and bool(found.partitions)
+            return found is not None and found.error is None and bool(found.partitions)
 
         def problem() -> Exception:
             found = cluster.topics.get(topic)

@@ -244,7 +244,10 @@ class Producer(TableProducer, AsyncClient):
             raise DeadlineExceeded(f"not everything was acknowledged within {timeout} s")
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The partitions of a topic. Raises as `send`."""
+        """The partitions of a topic that records are distributed over: at most ``metadata_max_age_ms`` old.
+
+        Raises as `send`.
+        """
         await self.start()
         return list((await self._room(topic)).numbers)
 

@@ -256,6 +256,10 @@ class Cluster:
         else:
             self._stale_topics.update(topics)
 
+    def ask(self, topic: str) -> None:
+        """Ask for a wanted topic now, also if it is known; not sooner than the backoff allows if it is missing."""
+        self._wanted.ask(topic)
+
     def leader_changed(
         self, topic: str, partition: int, leader: int, epoch: int, endpoints: Iterable[Any] = ()
     ) -> bool:
