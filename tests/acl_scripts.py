@@ -61,11 +61,27 @@ EXACT = {
     "denied-elsewhere": [Rule("topic", "all"), Rule("topic", "all", permission="deny", host="10.0.0.1")],
     "here": [Rule("topic", "read", host="127.0.0.1")],
     "elsewhere": [Rule("topic", "read", host="10.0.0.1")],
+    "subnet": [Rule("topic", "read", host="127.0.0.0/8"), Rule("topic", "write", host="10.0.0.0/8")],
+    "narrow-subnet": [Rule("topic", "read", host="127.0.0.2/31"), Rule("topic", "write", host="1.2.3.4/0")],
+    "six-subnet": [Rule("topic", "read", host="::/0"), Rule("topic", "write", host="::1/128")],
+    "denied-subnet": [Rule("topic", "all"), Rule("topic", "write", permission="deny", host="127.0.0.1/08")],
+    "writes-but-one": [Rule("topic", "write", TOPIC), Rule("topic", "write", TOPIC, "literal", "deny")],
+    "writes-all-but-some": [Rule("topic", "write", "*", "literal"), Rule("topic", "write", "*", permission="deny")],
+    "writes-below": [Rule("topic", "write", TOPIC), Rule("topic", "write", "acl", permission="deny")],
+    "writes-above": [Rule("topic", "write", "acl"), Rule("topic", "write", TOPIC, permission="deny")],
+    "writes-none": [Rule("topic", "write", "*"), Rule("topic", "write", "*", "literal", "deny")],
     "literal": [Rule("topic", "read", "acl-", "literal"), Rule("topic", "write", TOPIC, "literal")],
     "longer": [Rule("topic", "all", f"{TOPIC}x"), Rule("topic", "describe", f"{TOPIC}", "literal")],
     "creator": [Rule("topic", "create", "new", "literal"), Rule("topic", "describe_configs", "new", "literal")],
     "creator-of-all": [Rule("cluster", "create", "kafka-cluster", "literal"), Rule("topic", "describe_configs")],
 }
+
+HOSTS = (
+    "127.0.0.1/8", "127.0.0.0/33", "127.0.0.0/-1", "0.0.0.0/0", "127.0.0.0/", "/8", "localhost/8", "127.0.0.0/08",
+    "127.0.0.0/8 ", "127/8", "127.0.0.0/8/8", "::1/128", "0::0/0", "::1/129", "[::1]/128", "::ffff:127.0.0.0/104",
+    "::ffff:0:0/96", "::127.0.0.1/128", "256.0.0.0/8", "*/8", "127.0.0.01", "127.0.0.0/255.0.0.0", "127.0.0.0\\8", "/",
+    "::1/0128", "[::1/128", "::1/", "1::2::3/8", "12345::/8",
+)  # fmt: skip
 
 
 def users() -> dict[str, list[Rule]]:
@@ -213,6 +229,11 @@ def requests() -> dict[str, tuple[str, int, Any]]:
             {"resource_type": 1}, {"resource_type": 4}, {"resource_name": ""}, {"resource_pattern_type": 1},
             {"resource_pattern_type": 2}, {"operation": 1}, {"operation": 12}, {"permission_type": 1},
             {"principal": "x"}, {"principal": ""}, {"host": ""})]}),
+        **{f"create-acls-at {host}": ("CreateAcls", 2, {"creations": [{**creation, "host": host}]}) for host in HOSTS},
+        "delete-acls-unknown": ("DeleteAcls", 2, {"filters": [{**nothing, **change} for change in (
+            {"resource_type_filter": 8}, {"pattern_type_filter": 5}, {"operation": 99}, {"permission_type": 4},
+            {"resource_type_filter": 99, "operation": 99}, {"operation": 16})]}),
+        "describe-acls-unknown": ("DescribeAcls", 2, {**nothing, "operation": 99}),
         "delete-acls-made": ("DeleteAcls", 2, {"filters": [{**nothing, "resource_name_filter": "x"}]}),
         "delete-acls": ("DeleteAcls", 2, {"filters": [nothing]}),
         "describe-configs": ("DescribeConfigs", 4, {"resources": [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.security.rules import CLUSTER
 from kafkacodec.broker.state.access import ANY_NAME
+from kafkacodec.broker.state.hosts import subnet
 from kafkacodec.net.service import CLOSE
 from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
 
@@ -97,6 +98,9 @@ def delete_acls(node: Node, request: Request) -> Any:
         if not node.authorizes:
             row.error_code, row.error_message = errors.SECURITY_DISABLED, _NO_AUTHORIZER
             continue
+        if unknown := _unknown_part(wanted):
+            row.error_code, row.error_message = errors.INVALID_REQUEST, unknown
+            continue
         for entry in node.catalog.access.entries.values():
             if _matches(entry, wanted):
                 gone.add(entry.id)
@@ -111,6 +115,15 @@ def delete_acls(node: Node, request: Request) -> Any:
 def _is_unknown(asked: Any) -> bool:
     """Whether a code is 0, which Kafka takes for a damaged request."""
     return not all(getattr(asked, name, True) for name in _CODES)
+
+
+def _unknown_part(wanted: Any) -> str | None:
+    """What Kafka does not know of a filter for entries to delete; such filters describe nothing."""
+    if wanted.resource_type_filter not in {_ANY, *_KINDS} or wanted.pattern_type_filter not in PATTERNS.values():
+        return "unknown type of a resource or of a pattern"
+    if wanted.operation not in {_ANY, *_OPERATIONS} or wanted.permission_type not in PERMISSIONS.values():
+        return "unknown operation or permission"
+    return None
 
 
 def _values(entry: Any) -> tuple[Any, ...]:
@@ -139,6 +152,10 @@ def _wrong(creation: Any) -> str | None:
         return "unknown permission"
     if not creation.host:
         return "the host is empty"
+    try:
+        subnet(creation.host)
+    except ValueError as error:
+        return f"the host {error}"
     return None if ":" in creation.principal else "the principal has no colon between its type and its name"
 
 
