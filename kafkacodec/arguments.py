@@ -24,6 +24,7 @@ __all__ = [
     "path_texts",
     "refuse_unknown",
     "require_int",
+    "require_list",
     "require_text",
     "suggestion",
 ]
@@ -181,6 +182,12 @@ def path_texts(paths: object, name: str = "paths") -> list[str]:
     if isinstance(paths, bytes) or not isinstance(paths, Iterable):
         raise TypeError(f"{name} must be a path or several, not {type(paths).__name__}")
     return [path_text(path, f"each of {name}") for path in paths]
+
+
+def require_list(name: str, value: object) -> None:
+    """Check that `value`, to which a call appends, is a list or None. Raises TypeError."""
+    if value is not None and not isinstance(value, list):
+        raise TypeError(f"{name} must be a list or None, not {type(value).__name__}")
 
 
 def require_text(name: str, value: object) -> str:

@@ -125,6 +125,10 @@ def test_a_log_that_ends_before_its_recovery_point(kafkacodec, tmp_path):
     assert (code, "gap of 10 offsets from 20 on: the recovery point shows" in err) == (1, True)
     code, _, err = kafkacodec(*command, "--on-error", "skip")
     assert (code, err.count("gap of 10 offsets"), values(tmp_path / "out")) == (0, 1, [b"%d" % n for n in range(20)])
+    for _ in range(2):  # the loss is told again, but no run without a record is added each time
+        code, _, err = kafkacodec(*command, "--on-error", "skip")
+        assert (code, err.count("gap of 10 offsets"), err.endswith("out: nothing new\n")) == (0, 1, True)
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["run=1"]
     append(tmp_path / "log", 20, 15)  # from where it was cut, as a broker goes on
     code, _, err = kafkacodec(*command)
     assert (code, values(tmp_path / "out")) == (0, [b"%d" % n for n in range(35)])

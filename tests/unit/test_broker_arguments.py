@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.errors import ItemErrors
 
 PAIR = (b"key", b"value")
 
@@ -110,3 +111,10 @@ def test_a_text_of_two_letters_is_no_header(broker, headers):
 def test_a_pattern_among_topics_is_explained(broker):
     with pytest.raises(ValueError, match=r"illegal topic '\^ord.*'.*; a consumer's subscribe\(pattern=\.\.\.\) takes"):
         kc.client.Consumer("^ord.*", bootstrap_servers=broker.bootstrap_servers)
+
+
+def test_a_similar_name_follows_what_a_broker_says(broker):
+    wrong = ("topic", "ordrs")
+    with kc.client.Admin(broker.bootstrap_servers) as admin, pytest.raises(ItemErrors) as raised:
+        admin.incremental_alter_configs({wrong: {"retention.ms": "5"}})
+    assert "The topic 'ordrs' does not exist; did you mean 'orders'?" in str(raised.value.errors[wrong])

@@ -59,6 +59,18 @@ def test_dotted_names():
         (lambda a: a.delete_records({("t", 0): "4"}), TypeError, "the offset before .* must be an integer, not str"),
         (lambda a: a.alter_configs({("topic", "t"): {"x": b"5"}}), TypeError, "the value of x must be text, a number"),
         (lambda a: a.create_topics([("t", 3)]), TypeError, r"each of topics must be text or NewTopic, not \('t', 3\)"),
+        (
+            lambda a: a.create_topics([client.NewTopic("t", 1), client.NewTopic("u"), client.NewTopic("t", 5)]),
+            ValueError,
+            "topics has two different topics 't'",
+        ),
+        (
+            lambda a: a.alter_user_scram_credentials(
+                {"ann": [client.ScramCredential("SCRAM-SHA-256", "a"), "SCRAM-SHA-256"]}
+            ),
+            ValueError,
+            "credentials has two different changes of 'ann', SCRAM-SHA-256",
+        ),
         (lambda a: a.create_topics({5: 1}), TypeError, "the name of a topic must be text, not int"),
         (lambda a: a.create_partitions({5: 1}), TypeError, "the name of a topic must be text, not int"),
         (lambda a: a.delete_topics([5]), TypeError, "each of topics must be text or UUID, not 5"),

@@ -195,6 +195,23 @@ def test_what_is_left_out_is_reported(damaged: kc.log.LogDirectory) -> None:
         assert [(p.position, p.size_in_bytes) for p in problems] == [(batch["position"], batch["sizeInBytes"])]
 
 
+@pytest.mark.parametrize("wrong", [{}, True, (), "problems"])
+def test_problems_are_a_list_also_of_a_sound_log(wrong: Any) -> None:
+    topic = kc.sample().topic("orders")
+    match = f"^problems must be a list or None, not {type(wrong).__name__}$"
+    for call in (topic.count, topic.to_arrow, topic.head):
+        with pytest.raises(TypeError, match=match):
+            call(problems=wrong)
+    for read in (
+        kc.log.lag,
+        kc.log.read_committed_offsets,
+        kc.log.read_consumer_groups,
+        kc.log.read_cluster_metadata,
+    ):
+        with pytest.raises(TypeError, match=match):
+            read(kc.sample().path, problems=wrong)
+
+
 def test_missing_offsets_are_raised_by_counting(damaged: kc.log.LogDirectory) -> None:
     partition = damaged.partition("txn", 0)
     Path(partition.segments[1].path).unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import time
 import types
 import uuid
 from decimal import Decimal
@@ -103,6 +104,28 @@ def test_what_consumers_print_is_encoded_to_the_same_bytes() -> None:
 def test_values_of_python_are_as_before() -> None:
     encoder = kc.values.Encoder({1: json.dumps(SCHEMA)}, subject="s")
     assert encoder(ROW) == b"\0\0\0\0\1" + written(SCHEMA, ROW)
+
+
+@pytest.mark.parametrize("unit", ["millis", "micros"])  # fastavro takes no datetime for nanos
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone of a process cannot be set here")
+def test_datetimes_without_a_zone_are_in_utc_wherever_the_machine_is(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naive = datetime.datetime(2025, 7, 1, 12)
+    aware, east = naive.replace(tzinfo=datetime.UTC), datetime.timezone(datetime.timedelta(hours=2))
+    kinds = {name: {"type": "long", "logicalType": f"{name}-{unit}"} for name in ("timestamp", "local-timestamp")}
+    fields = [{"name": "at", "type": kinds["timestamp"]}, {"name": "here", "type": kinds["local-timestamp"]}]
+    fields += [{"name": "maybe", "type": ["null", kinds["timestamp"]]}]
+    schema = {"type": "record", "name": "Row", "fields": fields}
+    encode = kc.values.Encoder({1: json.dumps(schema)}, subject="s")
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        values = [encode(dict.fromkeys(("at", "here", "maybe"), value)) for value in (naive, aware.astimezone(east))]
+    time.tzset()
+    (first, second) = kc.values.decode(values, {1: json.dumps(schema)}).values.to_pylist()
+    assert first == {"at": aware, "here": naive, "maybe": aware}
+    assert second == {"at": aware, "here": naive.replace(hour=14), "maybe": aware}
 
 
 @pytest.mark.parametrize(
@@ -208,6 +231,8 @@ def test_a_missing_field_is_named() -> None:
         ({"type": "array", "items": "int"}, [1, 1.5], "1.5 is no whole number"),
         ("boolean", "false", "'false' is neither true nor false"),
         ("boolean", 1, "1 is neither true nor false"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4}, Decimal("nan"), "NaN is not a number"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4}, Decimal("-inf"), "-Infinity is not a number"),
     ],
     ids=str,
 )

@@ -124,7 +124,7 @@ class Operations:
                 for key, name in wrong.items():
                     similar = meant(name, known) if name not in known else ""
                     if similar:
-                        errors[key] = type(errors[key])(f"{errors[key]}; {similar}")
+                        errors[key] = type(errors[key])(f"{str(errors[key]).rstrip('.')}; {similar}")
 
     async def _broker_ids(self, timeout_ms: int | None) -> list[int]:
         """The ids of the brokers in the cluster."""

@@ -105,6 +105,7 @@ class ScramOperations(Operations):
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
+            ValueError: a user has two different changes of one mechanism.
             ItemErrors: by user and mechanism, such as ResourceNotFoundError, UnacceptableCredentialError.
         """
         wanted: dict[UserMechanism, ScramCredential | None] = {}
@@ -113,7 +114,8 @@ class ScramOperations(Operations):
                 new = item if isinstance(item, ScramCredential) else None
                 mechanism: Any = item if new is None else new.mechanism
                 code_of("a mechanism", SCRAM_MECHANISMS, mechanism)
-                wanted[UserMechanism(user, mechanism)] = new
+                if wanted.setdefault(UserMechanism(user, mechanism), new) != new:
+                    raise ValueError(f"credentials has two different changes of {user!r}, {mechanism}")
 
         def request(keys: list[UserMechanism], version: int) -> Any:
             entries = [_alteration(key, wanted[key]) for key in keys]

@@ -53,12 +53,16 @@ class TopicOperations(Operations):
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
+            ValueError: two of them have the same name, but are different.
             ItemErrors: by name, such as TopicAlreadyExistsError, InvalidPartitionsError, PolicyViolationError.
         """
         if isinstance(topics, Mapping):
             topics = [NewTopic(name, count) for name, count in topics.items()]
         items = several("topics", topics, (str, NewTopic))
-        new = {item.name: item for item in (NewTopic(item) if isinstance(item, str) else item for item in items)}
+        new: dict[str, NewTopic] = {}
+        for item in (NewTopic(item) if isinstance(item, str) else item for item in items):
+            if new.setdefault(item.name, item) != item:
+                raise ValueError(f"topics has two different topics {item.name!r}")
         wait = self._broker_timeout(timeout_ms)
 
         def request(names: list[str], version: int) -> Any:

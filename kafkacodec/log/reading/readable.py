@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kafkacodec.arguments import limit, refuse_unknown
+from kafkacodec.arguments import limit, refuse_unknown, require_list
 from kafkacodec.arrow._columns import append
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.lazy import import_extra
@@ -142,6 +142,7 @@ class Readable:
             As `read`.
         """
         wanted = limit("n", n)
+        require_list("problems", problems)
         options["max_rows"] = max(1, min(wanted, options.get("max_rows", wanted)))
         options["threads"] = 1
         near, faults = self._near(options, wanted), Problems()
@@ -184,6 +185,7 @@ class Readable:
             As `read`.
         """
         refuse_unknown(options, signature(self.read).parameters)  # headers alone need few of them
+        require_list("problems", problems)
         plan_of(place_columns=True, **_decoding(options))
         if options.get("isolation_level", "read_uncommitted") == "read_uncommitted":
             found = count_by_headers(self._pieces(options), options)
@@ -213,6 +215,7 @@ class Readable:
 
     def _chunks(self, options: ReadOptions, problems: list[Problem] | None) -> Iterator[RecordColumns]:
         """The chunks of `read`, whose problems are appended to the list or, at the end, warned of."""
+        require_list("problems", problems)
         found = Problems()
         try:
             for chunk in self.read(**options):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Unpack
 
+from kafkacodec.arguments import require_list
 from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.formats import layout
@@ -39,6 +40,7 @@ def read_cluster_metadata(
         FileNotFoundError: there is no metadata log, or its start and a snapshot of it are both missing.
         DecodeError: a batch or a record cannot be read; the error's path names the file, or the log and the offset.
     """
+    require_list("problems", problems)
     partitions = [found for found in discover(path) if found.topic == CLUSTER_METADATA and found.state == "current"]
     if not partitions:
         raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{CLUSTER_METADATA}-0"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from kafkacodec.arguments import path_texts
+from kafkacodec.arguments import path_texts, require_list
 from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.internal_records import CONSUMER_OFFSETS, ControlType
 from kafkacodec.log.files.access import note
@@ -96,6 +96,7 @@ def read_consumer_groups(path: Paths, *, problems: list[DecodeError] | None = No
 
 
 def _applied(paths: Sequence[str], problems: list[DecodeError] | None) -> GroupState:
+    require_list("problems", problems)
     state = GroupState()
     for offset, key, value in _group_records(paths, problems):
         state.apply(offset, key, value)

@@ -166,6 +166,8 @@ def _write(
     )
     try:
         report = _written(spark, task, report)
+        if not report.files and dump(planned.positions) == dump(destination.positions):
+            return replace(report, run=None)  # only damage, which the last run has met too
         destination.commit(output, report, planned.positions)
     finally:
         output.close()

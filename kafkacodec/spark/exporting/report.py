@@ -89,7 +89,8 @@ class ExportReport:
     Attributes:
         target (str): the directory or table.
         format (str): ``parquet``, ``iceberg`` or ``delta``.
-        run (str | None): the directory of the run's files; None if there was nothing new, and nothing was committed.
+        run (str | None): the directory of the run's files; None if there was nothing new, or only
+            damage that was met before, and nothing was committed.
         spans (dict[tuple[str, int], tuple[int, int]]): the offsets that were read of each topic and partition: the
             first one, and the one to stop before.
         offsets (dict[str, dict[str, object]]): where the next run starts, by topic and partition.

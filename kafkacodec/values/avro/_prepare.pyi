@@ -24,9 +24,12 @@ class Whole(Prepare):
     Args:
         bits: 32 or 64.
         of_text: what makes a number of text.
+        of_other: what a value that is neither a number nor text becomes; by default itself.
     """
 
-    def __init__(self, bits: int, of_text: Callable[[str], int] | None = None) -> None: ...
+    def __init__(
+        self, bits: int, of_text: Callable[[str], int] | None = None, of_other: Callable[[Any], Any] | None = None
+    ) -> None: ...
 
 @final
 class Boolean(Prepare):

@@ -48,14 +48,14 @@ cdef Prepare prepare_of(function):
 cdef class Whole(Prepare):
     cdef long long least, most
     cdef int bits
-    cdef object of_text
+    cdef object of_text, of_other
 
-    def __cinit__(self, int bits, of_text=None):
+    def __cinit__(self, int bits, of_text=None, of_other=None):
         if bits not in (32, 64):
             raise ValueError("whole numbers have 32 or 64 bits")
         self.most = (<long long> 1 << (bits - 2)) - 1 + (<long long> 1 << (bits - 2))
         self.least = -self.most - 1
-        self.bits, self.of_text = bits, of_text
+        self.bits, self.of_text, self.of_other = bits, of_text, of_other
 
     cdef object made(self, object value):
         cdef int overflow
@@ -66,7 +66,7 @@ cdef class Whole(Prepare):
             if isinstance(value, (bool, float, Decimal)):
                 raise Mismatch(f"{value!r} is no whole number")
             if not isinstance(value, int):
-                return value
+                return value if self.of_other is None else self.of_other(value)
         number = PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow or not self.least <= number <= self.most:
             kind = "int" if self.bits == 32 else "long"

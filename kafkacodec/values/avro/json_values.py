@@ -199,7 +199,8 @@ def _leaf(schema: dict[str, Any]) -> Function | None:
     kind, logical = schema["type"], schema.get("logicalType") or ""
     stem, _, unit = logical.rpartition("-")
     if kind == "long" and stem in ("timestamp", "local-timestamp") and unit in _DIGITS:
-        return Whole(64, lambda text: _moment(text, _DIGITS[unit], stem == "timestamp"))
+        zoned = stem == "timestamp"
+        return Whole(64, lambda text: _moment(text, _DIGITS[unit], zoned), _in_utc if zoned else None)
     if (kind, logical) in (("int", "time-millis"), ("long", "time-micros")):
         return Whole(_BITS[kind], lambda text: _time_of_day(text, _DIGITS[unit]))
     if (kind, logical) == ("int", "date"):
@@ -254,6 +255,11 @@ def _moment(text: str, digits: int, zoned: bool) -> int:
     return seconds * _UNITS[digits] + _fraction(match[3], digits, text)
 
 
+def _in_utc(value: Any) -> Any:
+    """A datetime without a time zone is in UTC, as elsewhere here; fastavro takes it for the machine's time."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
 def _time_of_day(text: str, digits: int) -> int:
     match = _OF_DAY.fullmatch(text)
     hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3]) if match else (24, 0, 0)
@@ -287,6 +293,8 @@ def _number(value: Any) -> Decimal:
 
 
 def _decimal(value: Any) -> Any:
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise Mismatch(f"{value} is not a number")
     return _number(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else value
 
 
