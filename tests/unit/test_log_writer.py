@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import pickle
+import re
 import uuid
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -432,3 +435,20 @@ def test_appending_looks_at_the_last_segments_only(tmp_path, monkeypatch):
     assert len(set(parsed)) <= 12
     monkeypatch.undo()
     assert kc.log.Partition(tmp_path / "t-0").count() == 300
+
+
+def test_a_writer_that_is_forgotten_says_what_is_lost(tmp_path: Path) -> None:
+    def forget() -> None:
+        writer = LogWriter(tmp_path, "t", 0, sync=False)
+        writer.write([(b"k", b"v")] * 3)
+        writer.commit()
+        writer.write([(b"k", b"v")])
+        del writer
+        gc.collect()
+
+    lost = r"t-0, offset 4>: the records from offset 3 on were not committed, and are lost; use `with`, or call commit"
+    with warnings.catch_warnings(record=True) as told:  # of its file, too
+        warnings.simplefilter("always")
+        forget()
+    assert [warning for warning in told if re.search(lost, str(warning.message))]
+    assert LogDirectory(tmp_path).topic("t").count() == 3

@@ -58,6 +58,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: kc.log.read_committed_offsets("nodir"), FileNotFoundError, "nodir"),
     (lambda: kc.log.statistics("nodir"), FileNotFoundError, "nodir"),
     (lambda: kc.log.scan_polars("nodir"), FileNotFoundError, "nodir"),
+    (lambda: kc.log.scan_polars([]), ValueError, "paths is empty"),
     (lambda: kc.log.Partition("nodir/orders-0").count(), FileNotFoundError, "nodir/orders-0"),
     (lambda: kc.log.Segment(f"{LOG.path}/orders-0").count(), IsADirectoryError, "orders-0"),
     (lambda: kc.decode(SEGMENT), TypeError, "not 'PosixPath': read the file first, or open a file of a log with"),  # type: ignore[arg-type]

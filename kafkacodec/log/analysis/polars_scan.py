@@ -48,11 +48,13 @@ def scan_polars(paths: Paths, *, replicas: Replicas = "error", **options: Unpack
     Raises:
         ImportError: polars or pyarrow is not installed.
         FileNotFoundError: a path does not exist, or has no records.
-        ValueError: several directories have a partition, and `replicas` does not say what to do.
+        ValueError: `paths` is empty; or several directories have a partition, and `replicas` does not say what to do.
         As `Partition.read`, in ``collect``.
     """
     polars = import_extra("polars")
     partitions = each_once(discover(paths), replicas)
+    if not partitions:
+        raise ValueError("paths is empty")
     selection = Selection(partitions, os.path.commonpath([os.path.abspath(partition.path) for partition in partitions]))
     schema = polars.from_arrow(selection.reader(**options).schema.empty_table()).schema
     scan = _Scan(polars, partitions, options)

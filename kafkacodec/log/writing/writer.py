@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import uuid
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -148,6 +149,13 @@ class LogWriter(publishing.Committing):
 
     def __repr__(self) -> str:
         return repr_of(self, self.path, f"offset {self.next_offset}")
+
+    def __del__(self) -> None:
+        segment = getattr(self, "_segment", None)
+        if segment is not None:
+            lost = f"the records from offset {segment.base_offset} on were not committed, and are lost"
+            text = f"{self!r}: {lost}; use `with`, or call commit() at the end"
+            warnings.warn(text, ResourceWarning, stacklevel=2)
 
     @shows_options(BatchOptions, EncodePlan)
     def write(self, records: Any, **options: Unpack[BatchOptions]) -> int:
