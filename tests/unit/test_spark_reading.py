@@ -203,6 +203,19 @@ def test_globs_lists_and_files():
     assert read(segment.as_uri()).num_rows == read(segment).num_rows
 
 
+def test_braces_and_commas_in_names(tmp_path):
+    two = read(f"{LOGS}/none-0,{LOGS}/gzip-0").num_rows
+    assert read(f"{LOGS}/{{none,gzip}}-0").num_rows == two
+    assert read(f"{LOGS}/{{no,gz}}*-0,{LOGS}/none-0").num_rows == two
+    assert parse_read_options({"path": "/{a,b}/{c,d}, /e"}).paths == ("/a/c", "/a/d", "/b/c", "/b/d", "/e")
+    assert parse_read_options({"paths": '["s3://logs/{a,b}"]'}).paths == ("s3://logs/a", "s3://logs/b")
+    with pytest.raises(OptionError, match=f"no file or directory matches {LOGS}/nine-\\*"):
+        plan(options(f"{LOGS}/{{none,nine}}-*"))
+    for name in ("a,b", "{a,b}"):
+        shutil.copytree(LOGS / "none-0", tmp_path / name / "none-0")
+        assert read(tmp_path / name).num_rows == read(LOGS / "none-0").num_rows
+
+
 def test_small_segments_share_a_task_and_large_ones_are_split():
     everything = plan(options(LOGS))
     assert len(everything) == 1

@@ -6,6 +6,8 @@ error, since a misspelt one would silently change the result.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
@@ -81,6 +83,9 @@ _READ_OPTIONS = (
     *ACCESS_OPTIONS,
 )
 _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger")
+
+_COMMA = re.compile(r",(?![^{}]*\})")  # not one inside of braces
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 _NO_TABLES = (
     "Spark passes no options when a table of a Python data source is read; "
@@ -185,7 +190,10 @@ def parse_columns(
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
-    """From `path`, separated by commas, or `paths`, which Spark sets for a list given to ``load``."""
+    """From `path`, separated by commas, or `paths`, which Spark sets for a list given to ``load``; without braces.
+
+    A path of this machine that is there is one, whatever its name has.
+    """
     if "path" in given and "paths" in given:
         raise OptionError("path: given twice, as an option and to load()")
     if "paths" in given:
@@ -194,11 +202,25 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
             raise OptionError("paths: expected a JSON list of strings")
         paths = tuple(listed)
     else:
-        paths = tuple(part.strip() for part in given.get("path", "").split(",") if part.strip())
+        text = given.get("path", "")
+        paths = (text,) if _is_there(text) else tuple(filter(None, map(str.strip, _COMMA.split(text))))
     if not paths:
         hint = f" (for a table of a catalog: {_NO_TABLES})" if not given else ""
         raise OptionError(f"path: missing; pass a directory, a glob or segment files{hint}")
-    return paths
+    return tuple(each for path in paths for each in _alternatives(path))
+
+
+def _alternatives(path: str) -> list[str]:
+    """The paths that ``{a,b}`` stands for, each of which has to be there, unlike the matches of ``*``."""
+    braces = _BRACES.search(path)
+    if braces is None or _is_there(path):
+        return [path]
+    start, end = path[: braces.start()], path[braces.end() :]
+    return [each for word in braces[1].split(",") for each in _alternatives(start + word + end)]
+
+
+def _is_there(path: str) -> bool:
+    return bool(path) and not is_url(path) and os.path.lexists(path)
 
 
 def readable_path(path: str) -> str:
