@@ -190,6 +190,10 @@ def test_a_stream_of_files_with_other_topics_than_its_checkpoint() -> None:
     )
     with pytest.raises(OptionError, match=message):
         reader("payments").latestOffset(start, ReadAllAvailable())
+    with pytest.raises(OptionError, match=r"^subscribe: no segments of custmers; did you mean 'customers'\?$"):
+        reader("orders,payments,custmers").latestOffset(start, ReadAllAvailable())
+    more = reader("orders,payments,customers").latestOffset(start, ReadAllAvailable())
+    assert more["customers"]["0"]["offset"] == kc.sample().partition("customers", 0).end_offset()
 
 
 def test_arguments_of_an_export(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kafkacodec.log.storage.stores import use
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition, readable_path
 
-__all__ = ["partitions_of", "selected"]
+__all__ = ["partitions_of", "refuse_absent", "selected"]
 
 LEVELS = 2
 """How deep log directories may be below a path: ``brokers/1/data``."""
@@ -32,18 +32,24 @@ def partitions_of(options: ReadOptions) -> list[Partition]:
     selection = options.selection
     found = selected(options)
     named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
-    if selection.topics is not None:
-        _refuse_topics(selection.topics - {topic for topic, _ in named}, options.paths)
+    refuse_absent(options, named)
     if selection.pattern is not None and not found:
         logger.warning("subscribePattern: %r matches the complete name of no topic here", selection.pattern)
-    if selection.partitions is not None:
-        _refuse("assign: no segments of", _names(selection.partitions - named))
     for bound in (options.start, options.end):
         if bound.values:
             # As in Spark's Kafka source, exactly the selected partitions must be named.
             _refuse(f"{bound.option}: no value for the selected partitions", _names(named - set(bound.values)))
             _refuse(f"{bound.option}: names partitions that are not selected:", _names(set(bound.values) - named))
     return found
+
+
+def refuse_absent(options: ReadOptions, known: AbstractSet[TopicPartition]) -> None:
+    """Raise OptionError if `subscribe` or `assign` name something else than these partitions and their topics."""
+    selection = options.selection
+    if selection.topics is not None:
+        _refuse_topics(selection.topics - {topic for topic, _ in known}, options.paths)
+    if selection.partitions is not None:
+        _refuse("assign: no segments of", _names(selection.partitions - known))
 
 
 def selected(options: ReadOptions, listings: Listings | None = None) -> list[Partition]:

@@ -39,7 +39,7 @@ from kafkacodec.spark.reading.checkpoint import (
     stays,
     vanished,
 )
-from kafkacodec.spark.reading.discovery import partitions_of, selected
+from kafkacodec.spark.reading.discovery import partitions_of, refuse_absent, selected
 from kafkacodec.spark.reading.observing import MAX_TRIES, batch_before, covered, key_of, observe, topic_id
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import Pruning, divide, refuse_without_batches, span
@@ -72,6 +72,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held_back: set[str] = set()
         self._listings = Listings()
         self._sights = Sights(self._listings)
+        self._is_checked = False
 
     @without_traceback()
     def initialOffset(self) -> Offsets:
@@ -114,10 +115,14 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             LostOffsets: with `failOnDataLoss`, if a topic was deleted or created again, a log was truncated, or records
                 were deleted before they were read.
+            OptionError: after a restart, if an option names a topic that is neither there nor in the checkpoint.
         """
         settle()
         positions = parse(start)
         found = self._observe_all(positions, positions)
+        if not self._is_checked:
+            refuse_absent(self.options, found.keys() | positions.keys())
+            self._is_checked = True
         self._log_ends = {key: log.readable_to for key, (_, log) in found.items()}
         firsts: dict[TopicPartition, int] = {}
         available: dict[TopicPartition, int] = {}
