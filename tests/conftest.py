@@ -24,6 +24,8 @@ settings.register_profile(
 settings.load_profile("timeless")
 
 PROGRAMS = {"java": ("java", "mvn"), "go": ("go",), "node": ("node", "npm")}
+_THERE = pytest.StashKey[frozenset[str]]()
+_BUILT = {"build", "dist", "out", "spark-warehouse", "metastore_db", "derby.log", "typescript"}  # as in .gitignore
 MISSING = {mark: [tool for tool in tools if shutil.which(tool) is None] for mark, tools in PROGRAMS.items()}
 
 
@@ -80,6 +82,29 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("KAFKACODEC_DURATIONS") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_THERE] = _entries(session.config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run whose tests leave something in the working directory fails."""
+    left = _entries(session.config) - session.config.stash.get(_THERE, frozenset())
+    if left and not hasattr(session.config, "workerinput"):
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f"\ntests left in the working directory: {', '.join(sorted(left))}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _entries(config: pytest.Config) -> frozenset[str]:
+    """The names in the working directory, without those of caches and builds."""
+    names = os.listdir(config.invocation_params.dir)
+    return frozenset(
+        n for n in names if not n.startswith((".", "__")) and n not in _BUILT and not n.endswith(".egg-info")
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -284,6 +284,7 @@ def test_schemas_of_views(spark):
         ).start().awaitTermination(30)
 
 
-def test_examples_of_the_page(spark):
+def test_examples_of_the_page(spark, tmp_path):
     for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S):
-        exec(code, {"spark": spark, "kc": kc})
+        # Spark stays in the directory in which it was started.
+        exec(code.replace('sample("', f'sample("{tmp_path}/'), {"spark": spark, "kc": kc})
