@@ -98,9 +98,12 @@ def _run(arguments: list[str]) -> int:
 
         return _fail(advised(error, options_of(application, arguments)), BAD_INPUT)
     except OSError as error:
+        from kafkacodec.cli.advice import of_file, options_of
+
         written = _give_up_output()
         place = error.filename or ("" if written else "standard output")  # click's writing names no file
-        return _fail(f"{place}{': ' if place else ''}{error.strerror or error}", BAD_INPUT)
+        text = f"{place}{': ' if place else ''}{error.strerror or error}"
+        return _fail(of_file(error, text, options_of(application, arguments)), BAD_INPUT)
     return DONE
 
 

@@ -12,7 +12,7 @@ from kafkacodec.errors import DecodeError, MissingOffsets, SchemaError
 if TYPE_CHECKING:
     import click
 
-__all__ = ["advised", "in_words", "options_of", "wrong_usage"]
+__all__ = ["advised", "in_words", "of_file", "options_of", "wrong_usage"]
 
 # The name of an error code where a message has nothing but that, also for one of several items.
 _CODE = re.compile(r"(?:^|(?<=: ))[A-Z0-9]+(?:_[A-Z0-9]+)+(?=$|;)", re.MULTILINE)
@@ -128,6 +128,15 @@ def advised(message: str | Exception, options: Collection[str] = ()) -> str:
     elif path and "--on-error" in options and _in_segment(message, path):
         text += _SKIP
     return text
+
+
+def of_file(error: OSError, text: str, options: Collection[str]) -> str:
+    """The text of an error of the system, with advice as `advised` has it, if the file is a segment."""
+    from kafkacodec.log.storage.paths import is_unreadable
+
+    path = error.filename
+    can_skip = isinstance(path, str) and _IN_SEGMENT.search(path) is not None and is_unreadable(path, error)
+    return text + _SKIP if can_skip and "--on-error" in options else text
 
 
 def _in_segment(error: str | Exception, path: str) -> bool:

@@ -295,7 +295,8 @@ def test_a_missing_package_is_named_before_anything_is_read(tmp_path, package):
     assert not page.exists()
 
 
-def test_standard_output():
+def test_standard_output(monkeypatch):
+    monkeypatch.setenv("MPLCONFIGDIR", "/proc/no-directory")  # as in a container whose home is read-only
     done = command("report", BROKER / "none-0", "-o", "-", capture_output=True)
     assert (done.returncode, done.stderr) == (DONE, "")
     assert Page(done.stdout).totals["records"] == len(expected("none"))

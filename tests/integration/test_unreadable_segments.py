@@ -106,6 +106,18 @@ def test_commands(logs, tmp_path, kafkacodec):
         assert (code, text in err, reason in err, "523 records" in err) == (0, True, True, True)
 
 
+@pytest.mark.parametrize("command", [("dump",), ("convert", "-o", "{}/o.csv"), ("stats",)])
+def test_errors_say_how_to_read_the_others(logs, tmp_path, kafkacodec, command):
+    path, reason = logs
+    name, *options = (part.format(tmp_path) for part in command)
+    code, _, err = kafkacodec(name, path, *options)
+    assert code == 1
+    assert (
+        err.splitlines()[-1]
+        == f"kafkacodec: error: {path / 'orders-2' / NAME}: {reason}; --on-error skip reads what follows"
+    )
+
+
 def test_commands_that_skip_it(logs, tmp_path, kafkacodec):
     path, reason = logs
     code, _, err = kafkacodec("stats", path, "--top", 0, "--on-error", "skip")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in ("", ".html", ".htm"):
         raise click.UsageError(f"-o {path}: the page is HTML, not {suffix[1:]}; a browser prints it into a PDF")
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # which warns where it cannot keep a cache
     from kafkacodec.cli.commands.report.page import render
     from kafkacodec.log.analysis.copies import copies_of, copies_sentence
     from kafkacodec.log.analysis.survey import survey
