@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from kafkacodec.errors import ClientClosed
 from kafkacodec.tracebacks import is_for_user
 
-__all__ = ["LoopEnd", "LoopThread", "new_loop"]
+__all__ = ["LoopCall", "LoopEnd", "LoopThread", "new_loop"]
 
 T = TypeVar("T")
 _log = logging.getLogger("kafkacodec.client")
@@ -108,46 +108,78 @@ def _at_once(step: Awaitable[None]) -> None:
         step.__await__().send(None)
 
 
-class _Call(Generic[T]):
-    """A coroutine created and run in a loop's thread, for another thread that waits for `future`."""
+class LoopCall(Generic[T]):
+    """A coroutine created and run in a loop's thread, for one other thread that waits for it.
 
-    def __init__(self, make: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
-        self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._make = make
-        self._loop = loop
-        self._task: asyncio.Task[T] | None = None
+    Args:
+        make: creates the coroutine, in the loop's thread.
+        loop: the loop.
+        running: the calls that have begun and not ended; those left when the loop ends are cancelled.
+
+    Attributes:
+        done: whether it has ended.
+        problem: the exception that it ended with, until `result` raises that.
+        told: called in the loop's thread when it ends; set it before, or look at `done` afterwards.
+    """
+
+    def __init__(
+        self, make: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop, running: set[LoopCall[Any]]
+    ) -> None:
+        self.done = False
+        self.problem: BaseException | None = None
+        self.told: Callable[[], object] | None = None
+        self._make, self._loop, self._running = make, loop, running
+        self._given_up = False
+        self._task: asyncio.Task[None] | None = None
+        self._value: T
+        self._ended = threading.Lock()  # held until the end: cheaper than a condition
+        self._ended.acquire()
 
     def begin(self) -> None:
         """Create and start the coroutine, unless its caller has given up. Runs in the loop's thread."""
-        if self.future.cancelled():
-            return
+        if not self._given_up:
+            self._running.add(self)
+            self._task = self._loop.create_task(self._run())
+
+    def result(self, timeout: float | None) -> T:
+        """Wait for the result, once. Raises TimeoutError, and what the coroutine raises."""
+        if not self._ended.acquire(timeout=-1 if timeout is None else max(0.0, min(timeout, threading.TIMEOUT_MAX))):
+            raise TimeoutError
+        problem, self.problem = self.problem, None
         try:
-            self._task = self._loop.create_task(self._make())
-        except Exception as error:  # wrong arguments
-            self.future.set_exception(error)
-        else:
-            self._task.add_done_callback(self._end)
+            if problem is not None:
+                raise problem
+            return self._value
+        finally:
+            problem = None  # whose traceback has this frame
 
     def give_up(self) -> None:
         """Cancel the coroutine, as nothing waits for it any longer. Runs in any thread."""
-        self.future.cancel()
+        self._given_up = True
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._cancel)
+
+    def end(self, problem: BaseException | None) -> None:
+        """Tell that the coroutine has ended. Runs in the loop's thread."""
+        self._running.discard(self)
+        self.problem, self.done = problem, True
+        self._ended.release()
+        if self.told is not None:
+            self.told()
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    def _end(self, task: asyncio.Task[T]) -> None:
-        problem = None if task.cancelled() else task.exception()
-        if task.cancelled():
-            self.future.cancel()
-        elif not self.future.set_running_or_notify_cancel():
-            return
-        elif problem is not None:
-            self.future.set_exception(problem)
+    async def _run(self) -> None:
+        try:
+            self._value = await self._make()
+        except asyncio.CancelledError:
+            self.end(concurrent.futures.CancelledError())
+        except BaseException as error:  # the caller gets SystemExit and KeyboardInterrupt too
+            self.end(error)
         else:
-            self.future.set_result(task.result())
+            self.end(None)
 
 
 class LoopThread:
@@ -170,7 +202,8 @@ class LoopThread:
         self.bell: Callable[[], object] = lambda: None
         self._rung = False  # of another loop than `_Loop`
         self._lock = threading.RLock()  # work scheduled under it before the close runs or is cancelled
-        self._ending: concurrent.futures.Future[None] | None = None
+        self._begun: set[LoopCall[Any]] = set()
+        self._ending: LoopCall[None] | None = None
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -187,7 +220,7 @@ class LoopThread:
             ClientClosed: the loop has ended, or this is another process.
             RuntimeError: called from the loop's own thread, which would wait for itself.
         """
-        call = _Call(make, self.loop)
+        call = LoopCall(make, self.loop, self._begun)
         try:
             self.check()  # in a forked process the lock's owner may be gone
             with self._lock:
@@ -196,7 +229,7 @@ class LoopThread:
                 if threading.current_thread() is self._thread:
                     raise RuntimeError(f"a callback of {self._name} waits for {self._name}: use another thread")
                 self.loop.call_soon_threadsafe(call.begin)
-            return self._result(call.future, timeout)
+            return self._result(call, timeout)
         except concurrent.futures.CancelledError:
             raise ClientClosed(f"{self._name} was closed meanwhile") from None
         except BaseException:
@@ -256,19 +289,19 @@ class LoopThread:
             self._closed = True
             return
         waits, first = threading.current_thread() is not self._thread, False
-        call = _Call(partial(self._end, last), self.loop)
+        call = LoopCall(partial(self._end, last), self.loop, self._begun)
         try:
             with self._lock:
                 first = self._ending is None and not self._closed
                 if first:
                     self.loop.call_soon_threadsafe(call.begin)
-                    self._ending = call.future
+                    self._ending = call
             if not waits:
                 if first:
-                    call.future.add_done_callback(self._log_failure)
+                    call.told = partial(self._log_failure, call)
                 return
             if first:
-                self._result(call.future, None)
+                self._result(call, None)
         except concurrent.futures.CancelledError:
             raise ClientClosed(f"{self._name} was closed meanwhile") from None
         except BaseException:
@@ -280,10 +313,10 @@ class LoopThread:
             if waits and (self._ending is not None or self._closed):
                 self._thread.join()
 
-    def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
+    def _result(self, call: LoopCall[T], timeout: float | None) -> T:
         """Wait for the result of a coroutine in the loop. Raises errors for the user as if they occurred here."""
         try:
-            return future.result(timeout)
+            return call.result(timeout)
         except Exception as error:
             if is_for_user(error):
                 raise error.with_traceback(None) from error.__cause__
@@ -295,9 +328,10 @@ class LoopThread:
         finally:
             self.close()
 
-    def _log_failure(self, ended: concurrent.futures.Future[None]) -> None:
-        if not ended.cancelled() and ended.exception() is not None:
-            _log.error("%s was not closed properly", self._name, exc_info=ended.exception())
+    def _log_failure(self, ended: LoopCall[None]) -> None:
+        problem = ended.problem
+        if problem is not None and not isinstance(problem, concurrent.futures.CancelledError):
+            _log.error("%s was not closed properly", self._name, exc_info=problem)
 
     def close(self) -> None:
         """End the loop and its thread, and cancel what still runs in it. Closing twice does nothing."""
@@ -328,4 +362,6 @@ class LoopThread:
             with contextlib.suppress(Exception):
                 self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
                 self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            for call in tuple(self._begun):  # cancelled before their first step
+                call.end(concurrent.futures.CancelledError())
             self.loop.close()

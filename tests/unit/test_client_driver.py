@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import warnings
+import weakref
 
 import pytest
 from hypothesis import given, strategies as st
@@ -32,7 +33,7 @@ from kafkacodec.errors import (
 )
 from kafkacodec.net.frames import FrameBuffers, FrameReader
 from kafkacodec.net.loop import LoopThread
-from tests.patience import SOON
+from tests.patience import SOON, eventually
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([65531, 65532, 65533, 70000, 200_000]))
 
@@ -227,6 +228,65 @@ def test_what_runs_is_cancelled_at_the_end():
     thread.close()
     waiter.join(SOON)
     assert found == [True]
+
+
+def test_what_has_not_begun_to_run_is_cancelled_at_the_end():
+    thread, holds, go_on, begun, found = LoopThread("test loop"), threading.Event(), threading.Event(), [], []
+
+    def run():
+        try:
+            thread.run(lambda: begun.append(double(1)))
+        except ClientClosed as error:
+            found.append(str(error))
+
+    thread.soon(lambda: (holds.set(), go_on.wait()))  # then the call begins and the loop ends, in one of its rounds
+    holds.wait()
+    ready = vars(thread.loop)["_ready"]
+    before = len(ready)
+    waiters = [threading.Thread(target=run), threading.Thread(target=thread.close)]
+    for number, waiter in enumerate(waiters, 1):
+        waiter.start()
+        eventually(lambda number=number: len(ready) == before + number)
+    go_on.set()
+    for waiter in waiters:
+        waiter.join(SOON)
+    assert found == ["test loop was closed meanwhile"]
+    assert begun == []
+
+
+def test_a_coroutine_that_exits_tells_its_caller_and_the_loop_goes_on():
+    async def leave():
+        sys.exit(3)
+
+    for kind in (LoopThread, CallbackThread):
+        thread = kind("test loop")
+        vars(thread)["wanted"] = True
+        with pytest.raises(SystemExit):
+            thread.run(leave)
+        assert thread.run(lambda: double(4)) == 8
+        thread.close()
+
+
+def test_an_error_that_was_raised_is_freed_without_the_garbage_collector():
+    class Fault(Exception):
+        pass
+
+    async def fail():
+        raise Fault
+
+    def fault():
+        try:
+            thread.run(fail)
+        except Fault as error:
+            return weakref.ref(error)
+
+    thread = LoopThread("test loop")
+    gc.disable()
+    try:
+        assert fault()() is None
+    finally:
+        gc.enable()
+    thread.close()
 
 
 def test_a_forked_process_is_refused():
