@@ -61,11 +61,15 @@ class ModelTraffic:
         self._flights: set[Flight] = set()
         self._request_ms = settings.request_timeout_ms
 
-    def submit(self, send: Any, machine: Any, now: float) -> None:
+    def submit(self, send: Any, machine: Any, now: float) -> Flight:
         wait_ms = self._request_ms if send.timeout_ms is None else send.timeout_ms
         flight = Flight(send, machine, wait_ms, now + wait_ms)
         self._flights.add(flight)
         self._route(flight)
+        return flight
+
+    def write(self, flight: Flight, now: float) -> bool:
+        return False  # a step lets the model go on
 
     def _route(self, flight: Flight) -> None:
         place = flight.send.to
