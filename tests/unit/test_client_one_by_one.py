@@ -191,3 +191,35 @@ def test_a_thread_that_gives_up_leaves_nothing_behind() -> None:
     assert outcome.waiters == []
     outcome.resolve(Part(1, 0, "t", 0, 7, -1, None))
     assert Delivery(outcome, 0).result(1e12).offset == 7
+
+
+def test_headers_of_all_kinds_arrive_as_bytes() -> None:
+    given: list[Any] = [
+        [("trace", b"0123"), ("kind", "tést €")],
+        {"null": None, "": ""},
+        (("n" * 300, "€" * 200),),
+        [["a list", bytearray(b"zz")]],
+        [(b"name", memoryview(b"view"))],
+        [(f"k{number}", f"v{number}") for number in range(40)],
+    ]
+    wrong: list[Any] = [[("a", b"1"), ("\ud800", b"")], [("a", "\ud800")], [("a", 5)], [("a",)], ["ab"], [(None, b"")]]
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        with kc.client.Producer(kafka.bootstrap_servers, linger_ms=1000) as producer:
+            for headers in given:  # the first opens a batch
+                producer.send("t", headers=headers)
+                for refused in wrong:
+                    with pytest.raises(kc.errors.EncodeError):
+                        producer.send("t", headers=refused)
+        with kc.client.Consumer(bootstrap_servers=kafka.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", 0)])
+            for headers, record in zip(given, consumer, strict=False):
+                pairs = headers.items() if isinstance(headers, dict) else headers
+                assert [tuple(map(as_bytes, pair)) for pair in record.headers] == [
+                    tuple(map(as_bytes, pair)) for pair in pairs
+                ]
+
+
+def as_bytes(part: Any) -> bytes | None:
+    if part is None:
+        return None
+    return part.encode() if isinstance(part, str) else bytes(part)

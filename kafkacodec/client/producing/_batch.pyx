@@ -2,6 +2,7 @@
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -29,9 +30,32 @@ cdef bytes as_bytes(value, str what):
         raise EncodeError(reason, path=what) from None
 
 
+cdef inline object cell(value):
+    """Part of a header as bytes, None, or text that has its UTF-8 with it."""
+    if type(value) is str:
+        try:
+            PyUnicode_AsUTF8AndSize(value, NULL)
+            return value
+        except UnicodeEncodeError:
+            pass  # raised again, as an error of this library
+    return as_bytes(value, "headers")
+
+
+cdef tuple pair_of(pair):
+    """A header as a pair."""
+    try:
+        if isinstance(pair, (str, bytes)):  # which may have two characters
+            raise TypeError
+        name, value = pair
+    except (TypeError, ValueError):
+        raise EncodeError("a header is not a pair of name and value", path="headers") from None
+    return name, value
+
+
 cdef list header_cells(headers):
-    """Names and values of headers, alternating, as bytes; None without headers."""
+    """Names and values of headers, alternating, as `cell` returns them; None without headers."""
     cdef list found
+    cdef tuple own
     if type(headers) is tuple or type(headers) is list:
         if not headers:
             return None
@@ -44,17 +68,23 @@ cdef list header_cells(headers):
         raise EncodeError(f"headers must be pairs of name and value, not {type(headers).__name__}",
                           path="headers") from None
     for pair in pairs:
-        try:
-            if isinstance(pair, (str, bytes)):  # which may have two characters
-                raise TypeError
-            name, value = pair
-        except (TypeError, ValueError):
-            raise EncodeError("a header is not a pair of name and value", path="headers") from None
-        if name is None:
+        own = <tuple> pair if type(pair) is tuple and len(<tuple> pair) == 2 else pair_of(pair)
+        if own[0] is None:
             raise EncodeError("a header's name is null", path="headers")
-        found.append(as_bytes(name, "headers"))
-        found.append(as_bytes(value, "headers"))
+        found.append(cell(own[0]))
+        found.append(cell(own[1]))
     return found
+
+
+cdef inline int fill_cell(k.kc_cell *cell, value) except -1:
+    """Point a cell to what `header_cells` has returned."""
+    cdef Py_ssize_t size
+    if type(value) is str:
+        cell.data = <const uint8_t *> PyUnicode_AsUTF8AndSize(value, &size)
+        cell.size = size
+    else:
+        fill(cell, <bytes> value)
+    return 0
 
 
 cdef class BatchBuilder:
@@ -65,7 +95,7 @@ cdef class BatchBuilder:
         k.kc_appender_free(&self.appender)
 
     cdef int64_t add(self, k.kc_new_record *record, list headers, int64_t limit, int64_t most) except -1:
-        """Append a record with headers, which it does not have yet. These are bytes and null: so no Python code runs, and
+        """Append a record with headers, which it does not have yet. These are of `header_cells`: so no Python code runs, and
         the record is whole or not there."""
         cdef k.kc_cell few[FEW_CELLS]
         cdef k.kc_cell *cells = few
@@ -78,7 +108,7 @@ cdef class BatchBuilder:
         try:
             record.headers = cells
             for i in range(count):
-                fill(&cells[i], <bytes> headers[i])
+                fill_cell(&cells[i], headers[i])
             return self.add_cells(record, limit, most)
         finally:
             if cells != few:
