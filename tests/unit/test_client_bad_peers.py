@@ -17,6 +17,7 @@ from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import AuthenticationFailed, DeadlineExceeded, RemoteProtocolError
 from kafkacodec.protocol import Connection, encode_response
 from tests.certificates import Authority
+from tests.patience import until
 
 CALL_MS = 700
 SETUP_MS = 300
@@ -340,8 +341,7 @@ async def test_a_renewal_waits_for_earlier_answers():
         options = {**SASL, "socket_connection_setup_timeout_ms": SETUP_MS}
         network = Network(ClientSettings(bootstrap_servers=peer.address, **options))
         await network.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
-        await asyncio.sleep(0.1)
-        assert sessions.authenticated >= 2
+        await until(lambda: sessions.authenticated >= 2)
         assert peer.connections == 1
         await network.close()
 

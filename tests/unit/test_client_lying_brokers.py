@@ -73,10 +73,14 @@ class LyingTraffic:
         self._rnd = random.Random(LyingTraffic.seed)
         self._closed = False
 
-    def submit(self, send: Any, machine: Any, now: float) -> None:
+    def submit(self, send: Any, machine: Any, now: float) -> Flight:
         wait_ms = 1000 if send.timeout_ms is None else send.timeout_ms
         flight = Flight(send, machine, wait_ms, now + wait_ms)
         asyncio.get_running_loop().call_later(self._rnd.choice((0, 0.001)), self._answer, flight)
+        return flight
+
+    def write(self, flight: Flight, now: float) -> bool:
+        return True
 
     def step(self, now: float) -> None:
         pass
