@@ -11,6 +11,7 @@ from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, LimitExceeded, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.low_water import LowWater
 from kafkacodec.net.tls import tls_error
 from kafkacodec.net.writing import PieceWriter
 from kafkacodec.protocol.connection import ResponseReceived
@@ -69,6 +70,7 @@ class Link(asyncio.BufferedProtocol):
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
         self._transport: Any = None
         self._writer: Any = None  # comes with the transport
+        self._low_water: Any = None  # as well
         self._over = False
 
     @property
@@ -137,7 +139,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: Any) -> None:
         """The socket is connected, and TLS if it is used."""
         self._transport = transport
-        self._writer = PieceWriter(transport)
+        self._writer, self._low_water = PieceWriter(transport), LowWater(transport)
         if self._over:
             transport.abort()
             return
@@ -164,6 +166,7 @@ class Link(asyncio.BufferedProtocol):
             self._take(nbytes)
         except KafkaCodecError as error:
             self._end(error)
+        self._low_water.expect(self._reader.missing)
 
     def eof_received(self) -> bool:
         """The broker has closed its side."""
