@@ -111,6 +111,7 @@ def test_directories_of_a_killed_cluster_are_one_log(cluster, tmp_path):
             cluster.start()
             for broker in others:  # so that the leader has records that nobody has fetched
                 broker.signal(signal.SIGSTOP)
+            wait_for_records(victim, 100)  # an answer to a request from before may bring the others these
             wait_for_records(victim, 100)
             cluster.kill(victim)
             for broker in others:
