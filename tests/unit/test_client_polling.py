@@ -177,26 +177,6 @@ async def test_the_request_of_a_call_is_written_at_once():
         await client.close()
 
 
-async def test_a_record_is_written_before_send_returns_if_the_loop_has_nothing_else_to_run():
-    with kc.broker.serve(topics={"t": 1}) as kafka:
-        async with kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
-            await (await producer.send("t", b"first"))
-            waits = []
-            for number in range(40):
-                steps = producer.send("t", b"%d" % number).__await__()
-                waits.append(0)
-                while True:
-                    try:
-                        steps.send(None)
-                    except StopIteration as end:
-                        delivery = end.value
-                        break
-                    waits[-1] += 1
-                    await asyncio.sleep(0)
-                assert (await delivery).offset == number + 1
-            assert sorted(waits)[10] == 0
-
-
 async def test_records_of_several_tasks_go_into_one_request():
     with kc.broker.serve(topics={"t": 1}) as kafka:
         async with kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
@@ -211,7 +191,7 @@ async def test_records_of_several_tasks_go_into_one_request():
             assert producer.metrics()["requests.Produce"] - before <= 100
 
 
-async def test_a_producer_that_lingers_gathers_records_of_a_quiet_loop():
+async def test_a_producer_that_lingers_gathers_records():
     with kc.broker.serve(topics={"t": 1}) as kafka:
         async with kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=50) as producer:
             await (await producer.send("t", b"first"))

@@ -212,18 +212,10 @@ class Producer(TableProducer, AsyncClient):
             self._check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
             self._make_ready(own)
-        if due and not self._sent_alone():
+        if due:
             self._wake()
             await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
         return delivery
-
-    def _sent_alone(self) -> bool:
-        """Send the only batch that there is now, unless more records may come before the loop waits."""
-        network = self._network
-        if network is None or not network.is_quiet or len(self._queues.pending) != 1:
-            return False
-        network.poll(self._sender)
-        return True
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything that is queued, and wait for the outcome.

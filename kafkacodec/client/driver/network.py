@@ -11,7 +11,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable, Coroutine, Sized
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,6 @@ class Network:
         self._calls: HeldUpCalls | None = None  # once one waits
         self._timer = DeadlineTimer(self.loop, self.wake)
         self._woken = self._calling = False
-        self._due: Sized | None = getattr(self.loop, "_ready", None)  # asyncio's; other loops do not show theirs
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_end = LoopEnd(self._loop_ends)
 
@@ -151,11 +150,6 @@ class Network:
         if self.is_own_process:
             with suppress(RuntimeError):  # the loop is closed
                 self.loop.call_soon_threadsafe(self.wake)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether the event loop, which runs this, has nothing else to run before it waits; False if it is unknown."""
-        return self._due is not None and not self._due
 
     def poll(self, machine: Machine) -> None:
         """Poll one machine now, since only it has something new.
