@@ -649,7 +649,9 @@ def test_a_commit_of_positions_that_were_lost_is_no_success(broker: Broker, admi
     with Producer(broker.server) as producer:
         for number in range(10):
             producer.send(topic, b"%d" % number, partition=0)
-    options = {"heartbeat_interval_ms": 100, "max_poll_interval_ms": 500, "enable_auto_commit": False}
+    options = {"max_poll_interval_ms": 500, "enable_auto_commit": False}
+    if protocol == "classic":
+        options["heartbeat_interval_ms"] = 100
     group = f"late-{topic}"
     with Consumer(
         topic, bootstrap_servers=broker.server, group_id=group, auto_offset_reset="earliest",

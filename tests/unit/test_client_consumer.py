@@ -21,6 +21,8 @@ from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, LogTruncated, NoOffset, error
 
+MODERN = {"group_id": "g", "group_protocol": "consumer"}
+
 
 @pytest.fixture(scope="module")
 def nobody():
@@ -47,6 +49,11 @@ def consumer(nobody):
         ({"group_protocol": "modern"}, ValueError, "group_protocol"),
         ({"group_id": "g", "partition_assignment_strategy": "rang"}, ValueError, "did you mean 'range'"),
         ({"group_id": "g", "partition_assignment_strategy": [5]}, TypeError, "partition_assignment_strategy"),
+        ({"group_id": "g", "group_remote_assignor": "uniform"}, ValueError, "no effect with group_protocol='classic'"),
+        ({**MODERN, "session_timeout_ms": 10_000}, ValueError, "session_timeout_ms has no effect with group_protocol"),
+        ({**MODERN, "heartbeat_interval_ms": 100}, ValueError, "heartbeat_interval_ms has no effect"),
+        ({**MODERN, "partition_assignment_strategy": "sticky"}, ValueError, "leave it out, or use 'classic'"),
+        ({"group_instance_id": "one"}, ValueError, "group_instance_id has no effect without group_id"),
         ({"max_poll_records": 0}, ValueError, "max_poll_records"),
         ({"prefetch_bytes": 0}, ValueError, "prefetch_bytes"),
         ({"fetch_max_wait_ms": "1"}, TypeError, "fetch_max_wait_ms"),

@@ -12,16 +12,17 @@ from tests.patience import SOON, until
 from tests.reference.group_broker import GroupBroker
 
 FAST = {
-    "heartbeat_interval_ms": 20,
     "retry_backoff_ms": 20,
     "retry_backoff_max_ms": 20,
     "auto_offset_reset": "earliest",
 }
+HEARTBEATS = {"heartbeat_interval_ms": 20}  # of the classic protocol
 T0, T1 = ("t", 0), ("t", 1)
 
 
 def member(broker, *topics, **options):
-    return aio.Consumer(*topics, bootstrap_servers=broker.address, group_id="g", **FAST | options)
+    own = {} if "group_protocol" in options else HEARTBEATS
+    return aio.Consumer(*topics, bootstrap_servers=broker.address, group_id="g", **FAST | own | options)
 
 
 async def count(consumer, most=10):
@@ -201,7 +202,7 @@ async def test_an_interrupt_in_a_callback_ends_it():
         raise KeyboardInterrupt
 
     def read():
-        with Consumer(bootstrap_servers=broker.address, group_id="g", **FAST) as consumer:
+        with Consumer(bootstrap_servers=broker.address, group_id="g", **FAST | HEARTBEATS) as consumer:
             consumer.subscribe(["t"], on_assigned=interrupted)
             with pytest.raises(KeyboardInterrupt):
                 consumer.getmany(SOON)

@@ -157,7 +157,8 @@ SEEDS = range(int(os.environ.get("KAFKACODEC_LIARS", "3")))
 async def test_consumers(seed: int, protocol: str, faults: list[BaseException]) -> None:
     LyingTraffic.seed = seed
     group: dict[str, Any] = {} if protocol == "none" else {"group_id": "g", "group_protocol": protocol}
-    consumer = kc.client.aio.Consumer("t", auto_offset_reset="earliest", heartbeat_interval_ms=5, **group, **OPTIONS)
+    soon = {} if protocol == "consumer" else {"heartbeat_interval_ms": 5}
+    consumer = kc.client.aio.Consumer("t", auto_offset_reset="earliest", **soon, **group, **OPTIONS)
 
     async def step() -> None:
         await consumer.getmany(0.05)

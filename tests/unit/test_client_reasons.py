@@ -90,5 +90,5 @@ def test_partitions_in_another_form_show_the_right_one(broker):
         consumer.assign([("t", 0)])
         with pytest.raises(TypeError, match=r"not \[\('t', 0\)\]: give each pair as an argument of its own$"):
             consumer.pause([("t", 0)])
-        with pytest.raises(TypeError, match=r"not 't'; \('orders', 0\) is one$"):
+        with pytest.raises(TypeError, match=r"\('t', 0\) is one of them: put it into a list"):
             consumer.assign(("t", 0))

@@ -48,6 +48,13 @@ class ConsumerOptions(ClientOptions, total=False):
     value_deserializer: Deserializer | None
 
 
+# Options that only one protocol has: Java's client refuses them with the other, too (KIP-848).
+_OF_PROTOCOL: dict[GroupProtocol, tuple[str, ...]] = {
+    "classic": ("partition_assignment_strategy", "session_timeout_ms", "heartbeat_interval_ms"),
+    "consumer": ("group_remote_assignor",),
+}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ConsumerSettings(ClientSettings):
     """The checked options of a consumer: those of `ClientSettings`, and these. Times are in ms.
@@ -60,7 +67,7 @@ class ConsumerSettings(ClientSettings):
         group_remote_assignor: the broker's assignor, for the protocol ``"consumer"``.
         partition_assignment_strategy: the assignors of the classic protocol by preference: ``"range"``,
             ``"roundrobin"``, ``"sticky"``, ``"cooperative-sticky"``, or objects; one or several.
-        session_timeout_ms, heartbeat_interval_ms: of a classic group.
+        session_timeout_ms, heartbeat_interval_ms: of the classic protocol; in the other one, the broker sets them.
         max_poll_interval_ms: a member that does not ask for records for this long leaves its group.
         enable_auto_commit: commit every `auto_commit_interval_ms`, before partitions are revoked, and in `close`. Only
             with a group. Only processed records are committed: those after which the application has asked for more.
@@ -115,6 +122,7 @@ class ConsumerSettings(ClientSettings):
         reset_policy(self.auto_offset_reset)
         if self.group_id is not None and self.group_protocol == "classic":
             self._check_heartbeats()
+        self._check_group()
         for name in ("group_id", "group_instance_id", "group_remote_assignor"):
             value = getattr(self, name)
             if value == "":
@@ -124,6 +132,18 @@ class ConsumerSettings(ClientSettings):
                 from kafkacodec.client.core.java_serializers import not_callable
 
                 raise not_callable(name, getattr(self, name))
+
+    def _check_group(self) -> None:
+        """Options without effect are refused: those of the other protocol, and a static member of no group."""
+        for protocol, names in _OF_PROTOCOL.items():
+            for name in names if protocol != self.group_protocol else ():
+                if getattr(self, name) != getattr(ConsumerSettings, name):
+                    raise ValueError(
+                        f"{name} has no effect with group_protocol={self.group_protocol!r}: "
+                        f"leave it out, or use {protocol!r}"
+                    )
+        if self.group_instance_id is not None and self.group_id is None:
+            raise ValueError("group_instance_id has no effect without group_id")
 
     def _check_heartbeats(self) -> None:
         """Heartbeats must be more frequent than the session timeout, or the group removes the member."""
