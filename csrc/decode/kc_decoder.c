@@ -1,6 +1,7 @@
 #include "decode/kc_decoder.h"
 
 #include "base/kc_cpu.h"
+#include "decode/kc_partial.h"
 
 /* Rows read between two checks of the chunk's size in bytes. */
 enum { ROWS_PER_RUN = 1024 };
@@ -103,8 +104,11 @@ static uint64_t ordered_messages(const kc_decoder *d, uint64_t position, uint64_
     return most;
 }
 
-/* A partial batch is the end of the data, unless intact batches after it show that its length is wrong. */
+/* A partial batch is the end of the data, unless it cannot be one, or intact batches after it show that its length is
+ * wrong. */
 static kc_event end_partial(kc_decoder *d, kc_error *error) {
+    const uint64_t left = d->size - d->position;
+    if (left < KC_ENTRY_TO_MAGIC && kc_partial_check_few(d->data, d->position, left, error)) return KC_EVENT_FAULT;
     if (!d->options.search_partial) return KC_EVENT_END;
     if (kc_resync_after(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
     kc_fail(error, KC_CORRUPT, "a batch's length exceeds the data, yet valid batches follow", d->position, 0, 0);

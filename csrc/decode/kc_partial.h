@@ -11,9 +11,9 @@
 /* Checks the first `left` bytes of the batch at `span`, of which there are at least KC_ENTRY_TO_MAGIC. */
 KC_MUST_CHECK int kc_partial_check(const uint8_t *data, const kc_span *span, uint64_t left, kc_error *error);
 
-/* The same for the fewer bytes that end at data + position + left. At the start of the data, an offset of 2^56 or more
- * is refused too, although a batch could have it: every text begins so, but a log of a million records a second reaches
- * it after 2,000 years. */
+/* The same for the fewer bytes that end at data + position + left, and after which nothing follows. At the start of the
+ * data, an offset of 2^56 or more is refused too, although a batch could have it: every text begins so, but a log of a
+ * million records a second reaches it after 2,000 years. */
 KC_MUST_CHECK int kc_partial_check_few(const uint8_t *data, uint64_t position, uint64_t left, kc_error *error);
 
 #endif

@@ -6,16 +6,11 @@ static bool all_zero(const uint8_t *p, uint64_t size) {
     return size == 0 || (p[0] == 0 && memcmp(p, p + 1, (size_t)size - 1) == 0);
 }
 
-/* Of bytes that end before the magic does. */
-static kc_walk few(const uint8_t *data, uint64_t position, uint64_t left, kc_error *error) {
-    return kc_partial_check_few(data, position, left, error) ? KC_WALK_FAULT : KC_WALK_PARTIAL;
-}
-
 kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error) {
     if (position >= size) return KC_WALK_END;
     const uint8_t *p = data + position;
     uint64_t left = size - position;
-    if (left < KC_ENTRY_OVERHEAD) return all_zero(p, left) ? KC_WALK_END : few(data, position, left, error);
+    if (left < KC_ENTRY_OVERHEAD) return all_zero(p, left) ? KC_WALK_END : KC_WALK_PARTIAL;
     int32_t length = (int32_t)kc_load_u32(p + 8);
     if (length == 0 && kc_load_u64(p) == 0 && all_zero(p, left)) return KC_WALK_END;
     if (length < KC_MESSAGE_MIN_LENGTH) {
@@ -23,7 +18,7 @@ kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_s
                 KC_MESSAGE_MIN_LENGTH);
         return KC_WALK_FAULT;
     }
-    if (left < KC_ENTRY_TO_MAGIC) return few(data, position, left, error);
+    if (left < KC_ENTRY_TO_MAGIC) return KC_WALK_PARTIAL;
     int8_t magic = (int8_t)kc_load_u8(p + 16);
     if (magic < 0 || magic > 2) {
         kc_fail(error, KC_BAD_MAGIC, "unknown magic", position + 16, magic, 2);
