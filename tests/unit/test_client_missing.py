@@ -14,7 +14,7 @@ from kafkacodec.cli.options.globs import refuse_strangers
 from kafkacodec.client.aio import consumer_offsets
 from kafkacodec.client.consuming import offset_lookup
 from kafkacodec.errors import DeadlineExceeded, ItemErrors, UnknownTopicOrPartitionError
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +185,12 @@ def test_partitions_are_those_of_now(impatient):
         broker.create_topic("t", 1)
         assert consumer.partitions_for("t") == [0]
         assert consumer.topic_id("t") not in (first, None)
+
+
+def test_partitions_are_told_while_an_older_request_is_answered():
+    """Its answer is no news, so another request follows it."""
+    with kc.broker.serve(topics={"t": 2}) as broker:
+        for call in ("partitions_for", "topic_id"):
+            with kc.client.Consumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
+                consumer.assign_ranges({("t", 0): (0, 1)})
+                assert getattr(consumer, call)("t", timeout=SOON)

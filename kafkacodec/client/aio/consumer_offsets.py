@@ -152,6 +152,8 @@ class ConsumerOffsets(ConsumerBase):
             absent.check(parts.missing_topic(topic))
             found = cluster.topics.get(topic)
             if found is before or cluster.answers < answers:  # from before this call: it may have been deleted since
+                if cluster.ask(topic):  # the request that was on its way then has been answered
+                    parts.network.wake()
                 return False
             if found is not None and found.refusal is not None:
                 raise found.refusal(f"topic {topic!r}: {found.refusal.name}")

@@ -256,9 +256,14 @@ class Cluster:
         else:
             self._stale_topics.update(topics)
 
-    def ask(self, topic: str) -> None:
-        """Ask for a wanted topic now, also if it is known; not sooner than the backoff allows if it is missing."""
+    def ask(self, topic: str) -> bool:
+        """Ask for a wanted topic now, also if it is known; not sooner than the backoff allows if it is missing.
+
+        Returns whether that is new: False if it is requested already, or about to be.
+        """
+        before = topic in self._wanted.new
         self._wanted.ask(topic)
+        return topic in self._wanted.new and not before
 
     def leader_changed(
         self, topic: str, partition: int, leader: int, epoch: int, endpoints: Iterable[Any] = ()
