@@ -11,7 +11,6 @@ from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, LimitExceeded, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
-from kafkacodec.net.low_water import LowWater
 from kafkacodec.net.tls import tls_error
 from kafkacodec.net.writing import PieceWriter
 from kafkacodec.protocol.connection import ResponseReceived
@@ -70,7 +69,6 @@ class Link(asyncio.BufferedProtocol):
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
         self._transport: Any = None
         self._writer: Any = None  # comes with the transport
-        self._low_water: Any = None  # as well
         self._over = False
 
     @property
@@ -139,7 +137,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: Any) -> None:
         """The socket is connected, and TLS if it is used."""
         self._transport = transport
-        self._writer, self._low_water = PieceWriter(transport), LowWater(transport)
+        self._writer = PieceWriter(transport)
         if self._over:
             transport.abort()
             return
@@ -166,7 +164,6 @@ class Link(asyncio.BufferedProtocol):
             self._take(nbytes)
         except KafkaCodecError as error:
             self._end(error)
-        self._low_water.expect(self._reader.missing)
 
     def eof_received(self) -> bool:
         """The broker has closed its side."""
