@@ -17,6 +17,7 @@ __all__ = [
     "int64",
     "limit",
     "meant",
+    "nearest",
     "num_threads",
     "offset_span",
     "one_of",

@@ -144,7 +144,6 @@ class ConsumerOffsets(ConsumerBase):
         cluster = parts.network.cluster
         before, answers = cluster.topics.get(check_topic(topic)), cluster.next_answer
         cluster.want({topic}, create=False, keep=False)
-        cluster.ask(topic)
         parts.network.wake()
         absent = _Absent(parts)
 
@@ -152,7 +151,7 @@ class ConsumerOffsets(ConsumerBase):
             absent.check(parts.missing_topic(topic))
             found = cluster.topics.get(topic)
             if found is before or cluster.answers < answers:  # from before this call: it may have been deleted since
-                if cluster.ask(topic):  # the request that was on its way then has been answered
+                if cluster.ask(topic):  # at first, and again if the answer to an older request came meanwhile
                     parts.network.wake()
                 return False
             if found is not None and found.refusal is not None:
