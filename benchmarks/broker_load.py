@@ -15,7 +15,7 @@ _SIZE_BYTES = 4
 _CORRELATION = slice(8, 12)  # after the size, the API key and the version
 _SECONDS = 60
 # Versions that name topics by their name, which every broker here knows.
-VERSIONS = {
+_VERSIONS = {
     keys.PRODUCE: 8,
     keys.FETCH: 11,
     keys.METADATA: 7,
@@ -43,12 +43,12 @@ class Load:
     def ask(self, key: int, /, **fields: Any) -> Any:
         """Send one request; its answer."""
         self._send(frame(key, **fields), 1)
-        return self._decoded(key, self._receive())
+        return decoded(key, self._receive())
 
     def produce(self, topic: str, number: int, data: bytes) -> None:
         """Send a batch to a partition."""
         self._send(produce_frame(topic, data, number), 1)
-        _checked_produce(self._decoded(keys.PRODUCE, self._receive()))
+        check_produced(self._receive())
 
     def repeat(self, data: bytearray, count: int, in_flight: int) -> None:
         """Send the same frame many times, and check the last answer's error; `data` is a Produce request."""
@@ -57,27 +57,14 @@ class Load:
                 answer = self._receive()
             if sent < count:
                 self._send(data, sent)
-        _checked_produce(self._decoded(keys.PRODUCE, answer))
+        check_produced(answer)
 
     def read(self, topic: str, total: int, answer_bytes: int) -> int:
         """Fetch from the beginning, one request at a time, until there were so many bytes of records; their number."""
         offset = read = 0
         while read < total:
-            partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": answer_bytes}
-            asked = frame(
-                keys.FETCH,
-                replica_id=-1,
-                max_wait_ms=1000,
-                min_bytes=1,
-                max_bytes=answer_bytes,
-                session_epoch=-1,
-                topics=[{"topic": topic, "partitions": [partition]}],
-            )
-            self._send(asked, 1)
-            answer = self._receive()
-            part = self._decoded(keys.FETCH, answer).responses[0].partitions[0]
-            if part.error_code or not part.records:
-                raise RuntimeError(f"fetching at offset {offset} of {part.high_watermark}: error {part.error_code}")
+            self._send(fetch_frame(topic, offset, answer_bytes), 1)
+            part = fetched(self._receive(), offset)
             read += len(part.records)
             headers = kc.scan(part.records, columns=["last_offset"], verify_crc=False, on_error="stop")
             offset = int(headers["last_offset"][-1]) + 1
@@ -103,9 +90,6 @@ class Load:
                 raise RuntimeError("the broker closed the connection")
             view = view[got:]
 
-    def _decoded(self, key: int, answer: memoryview) -> Any:
-        return protocol.decode_response(answer, key, VERSIONS[key])[1]
-
 
 @contextmanager
 def connected(server: str) -> Iterator[Load]:
@@ -119,9 +103,43 @@ def connected(server: str) -> Iterator[Load]:
 
 def frame(key: int, **fields: Any) -> bytearray:
     """A request as bytes."""
-    version = VERSIONS[key]
+    version = _VERSIONS[key]
     message = messages.by_key(key)[0].from_dict(fields)
     return bytearray(protocol.encode_request(message, version, correlation_id=1))
+
+
+def decoded(key: int, answer: bytes | memoryview) -> Any:
+    """The answer to such a request."""
+    return protocol.decode_response(answer, key, _VERSIONS[key])[1]
+
+
+def check_produced(answer: bytes | memoryview) -> None:
+    """Raise RuntimeError if the answer to a Produce request of one batch refuses it."""
+    code = decoded(keys.PRODUCE, answer).responses[0].partition_responses[0].error_code
+    if code:
+        raise RuntimeError(f"producing: error {code}")
+
+
+def fetch_frame(topic: str, offset: int, max_bytes: int) -> bytearray:
+    """A Fetch request to partition 0, without a session."""
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+    return frame(
+        keys.FETCH,
+        replica_id=-1,
+        max_wait_ms=1000,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        session_epoch=-1,
+        topics=[{"topic": topic, "partitions": [partition]}],
+    )
+
+
+def fetched(answer: memoryview, offset: int) -> Any:
+    """The partition in the answer to it. Raises RuntimeError if it has no records."""
+    part = decoded(keys.FETCH, answer).responses[0].partitions[0]
+    if part.error_code or not part.records:
+        raise RuntimeError(f"fetching at offset {offset} of {part.high_watermark}: error {part.error_code}")
+    return part
 
 
 def batch(records: int, value_bytes: int) -> bytes:
@@ -147,9 +165,3 @@ def make_topic(load: Load, topic: str) -> None:
         if not found.error_code and found.partitions and found.partitions[0].leader_id >= 0:
             return
     raise RuntimeError(f"topic {topic} has no leader")
-
-
-def _checked_produce(answer: Any) -> None:
-    code = answer.responses[0].partition_responses[0].error_code
-    if code:
-        raise RuntimeError(f"producing: error {code}")

@@ -27,8 +27,6 @@ import lz4.frame
 import kafkacodec as kc
 from benchmarks import broker_load, compiled
 from benchmarks.live_clients import Stopwatch, key, some_value
-from kafkacodec import protocol
-from kafkacodec.messages import keys
 
 RECEIVING, WRITING = "receive and check alone", "write and check alone"
 OF_CLIENTS = {"consume": {RECEIVING: "receive"}, "produce": {WRITING: "write"}}
@@ -112,22 +110,10 @@ def fetches(made: Line, topic: str, count: int) -> Iterator[Fetch]:
     """The requests for a topic of at least so many records."""
     found = offset = 0
     while found < count:
-        partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": PARTITION_FETCH_BYTES}
-        request = broker_load.frame(
-            keys.FETCH,
-            replica_id=-1,
-            max_wait_ms=500,
-            min_bytes=1,
-            max_bytes=PARTITION_FETCH_BYTES,
-            session_epoch=-1,
-            topics=[{"topic": topic, "partitions": [partition]}],
-        )
+        request = broker_load.fetch_frame(topic, offset, PARTITION_FETCH_BYTES)
         made.send(request)
         answer = made.receive()
-        decoded: Any = protocol.decode_response(answer, keys.FETCH, broker_load.VERSIONS[keys.FETCH])[1]
-        part = decoded.responses[0].partitions[0]
-        if part.error_code or not part.records:
-            raise RuntimeError(f"fetching at offset {offset} of {part.high_watermark}: error {part.error_code}")
+        part = broker_load.fetched(answer, offset)
         first = len(answer) - len(part.records)  # they are the last field
         headers = kc.scan(part.records, verify_crc=False, on_error="stop")
         places = list(zip(headers["position"].tolist(), headers["size_in_bytes"].tolist(), strict=True))
@@ -180,7 +166,7 @@ def write(server: str, topic: str, codec: Any) -> None:
         for _ in waiting:
             answer = made.receive_next()
         watch.stop(requests * data.num_records)
-    check_produced(answer)
+    broker_load.check_produced(answer)
 
 
 def compressing(content: bytes) -> Callable[[], int]:
@@ -202,14 +188,6 @@ def compressing(content: bytes) -> Callable[[], int]:
     return work
 
 
-def check_produced(answer: Any) -> None:
-    """Raise RuntimeError if a batch was refused."""
-    decoded: Any = protocol.decode_response(answer, keys.PRODUCE, broker_load.VERSIONS[keys.PRODUCE])[1]
-    code = decoded.responses[0].partition_responses[0].error_code
-    if code:
-        raise RuntimeError(f"producing: error {code}")
-
-
 def _of_one(topic: str) -> bytearray:
     """A request with one record."""
     return broker_load.produce_frame(topic, kc.encode([(None, some_value())]))
@@ -228,7 +206,7 @@ def requests(server: str, topic: str) -> Iterator[Callable[[], None]]:
             made.receive()
 
         made.send(request)
-        check_produced(made.receive())
+        broker_load.check_produced(made.receive())
         yield ask
 
 
@@ -266,7 +244,7 @@ async def requests_of_loop(server: str, topic: str) -> AsyncIterator[Callable[[]
     transport, answers = await asyncio.get_running_loop().create_connection(_Answers, host, int(port))
     try:
         request = _of_one(topic)
-        check_produced(await answers.ask(request))
+        broker_load.check_produced(await answers.ask(request))
         yield lambda: answers.ask(request)
     finally:
         transport.close()
