@@ -89,6 +89,22 @@ def test_a_second_run_adds_what_is_new(kafkacodec, tmp_path):
     assert values(target) == [b"%d" % n for n in range(255)]
 
 
+def test_a_run_with_another_isolation_level_is_refused(kafkacodec, tmp_path):
+    """Records of transactions that were aborted would be among those that are only committed ones, or the reverse."""
+    target = tmp_path / "out"
+    command = ("convert", kc.sample().path, "--topic", "payments", "-o", target, "--partition-by", "partition")
+    assert kafkacodec(*command, "--isolation-level", "read_committed")[0] == 0
+    before = values(target)
+    code, _, err = kafkacodec(*command)
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        f"Error: --isolation-level: read_uncommitted, but {target} has records of read_committed; choose "
+        "read_committed or another target",
+    )
+    assert kafkacodec(*command, "--isolation-level", "read_committed") == (0, "", f"{target}: nothing new\n")
+    assert values(target) == before
+
+
 def test_files_end_at_their_size(kafkacodec, tmp_path):
     sent = [os.urandom(100_000) for _ in range(50)]
     with LogWriter(tmp_path / "log", "orders", 0, segment_bytes=1 << 20, sync=False) as writer:

@@ -112,6 +112,40 @@ def test_other_partitions(spark, place, tmp_path, partition_by):
         export(spark, {"path": str(log), "includeHeaders": True}, place, partition_by=partition_by)
 
 
+def test_a_run_with_another_isolation_level_is_refused(spark, place, tmp_path):
+    log = tmp_path / "log"
+    append(log, 0, 50)
+    committed = {"path": str(log), "isolationLevel": "read_committed"}
+    export(None, committed, place)
+    append(log, 50, 50)
+    with pytest.raises(
+        kc.spark.OptionError,
+        match=r"^isolationLevel: read_uncommitted, but .* has records of read_committed; choose read_committed or ano",
+    ):
+        export(spark, log, place)
+    export(spark, committed, place)
+    assert values(place) == [b"%d" % n for n in range(100)]
+
+
+def test_delta_takes_two_runs_of_other_topics_at_a_time(spark, tmp_path, monkeypatch):
+    """What both say of the table, its isolation level, is no conflict."""
+    log, target = tmp_path / "log", tmp_path / "table"
+    for topic in ("orders", "payments"):
+        append(log, 0, 50, topic=topic)
+    kc.spark.export(None, {"path": str(log), "subscribe": "orders"}, target, format="delta")
+    append(log, 50, 50)
+    run = job._run
+
+    def after_another(*arguments):
+        monkeypatch.setattr(job, "_run", run)
+        kc.spark.export(None, {"path": str(log), "subscribe": "payments"}, target, format="delta")
+        return run(*arguments)
+
+    monkeypatch.setattr(job, "_run", after_another)
+    kc.spark.export(None, {"path": str(log), "subscribe": "orders"}, target, format="delta")
+    assert len(DeltaTable(target).to_pyarrow_table()) == 150
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_of_two_runs_at_a_time_one_fails(spark, place, tmp_path, monkeypatch, first):
     log = tmp_path / "log"

@@ -52,6 +52,7 @@ _OPTION_NAMES = {
     "endingTimestamp": "--end-time",
     "subscribe": "--topic",
     "replicas": "--replicas",
+    "isolationLevel": "--isolation-level",
 }
 
 _NOT_WITH_SPARK = {"threads": "--threads: Spark decides how many tasks run; use --master 'local[N]'"}

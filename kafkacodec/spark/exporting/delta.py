@@ -47,6 +47,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTS = ("", ":leaderEpoch", ":crc", ":topicId.high", ":topicId.low")
 _ID = struct.Struct(">qq")
 
+# The transactions of a table whose version is the isolation level of all runs. No partition has it: each has a topic.
+_ISOLATION = "kafkacodec:isolationLevel"
+_LEVELS = ("read_uncommitted", "read_committed")
+
 
 class DeltaDirectory(Destination):
     """A Delta table. It is created, without rows, before the first run reads anything."""
@@ -62,12 +66,17 @@ class DeltaDirectory(Destination):
         if self._delta is not None:
             _check("partition_by", root, self._delta.metadata().partition_columns, list(table.partition_by))
             _check("columns", root, _fields(self._delta.schema()), _fields(self._schema))
+            table.check_isolation(self._isolation(), root)
         super().__init__(root, table, {} if self._delta is None else _Positions(self._delta, table))
 
     def _existing(self, root: str) -> Any:
         if not deltalake.DeltaTable.is_deltatable(root, self._options):
             raise OptionError(f"target: {root} is not empty and is not a Delta table")
         return deltalake.DeltaTable(root, storage_options=self._options)
+
+    def _isolation(self) -> str | None:
+        version = None if self._delta is None else self._delta.transaction_version(_ISOLATION)
+        return None if version is None else _LEVELS[version]
 
     def new_run(self) -> str:
         """A random name. The table is there from now on, so that a commit of another run is one that came meanwhile.
@@ -106,13 +115,15 @@ class DeltaDirectory(Destination):
             )
             for file in report.files
         ]
+        # Once: runs of other partitions, which are no conflict, would have this one in common.
+        level = [] if self._isolation() else [(_ISOLATION, _LEVELS.index(self.table.isolation_level))]
         changed = {key: position for key, position in positions.items() if self.positions.get(key) != position}
         properties = deltalake.CommitProperties(
             custom_metadata={"kafkacodec.run": files.run},
             app_transactions=[
                 deltalake.Transaction(application, version)
-                for key, position in sorted(changed.items())
-                for application, version in _versions(key, position).items()
+                for versions in (level, *(_versions(*item).items() for item in sorted(changed.items())))
+                for application, version in versions
             ],
         )
         try:

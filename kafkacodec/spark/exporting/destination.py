@@ -10,6 +10,7 @@ import pyarrow as pa
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
+from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.report import ExportReport
 from kafkacodec.spark.exporting.run_files import RunFiles, StagedFiles, UploadedFiles
 from kafkacodec.spark.reading.checkpoint import Position
@@ -20,10 +21,11 @@ __all__ = ["Destination", "Table"]
 
 
 class Table(NamedTuple):
-    """The exported table: its columns without the date, and by what its files are partitioned."""
+    """The exported table: its columns without the date, by what its files are partitioned, and of which records."""
 
     schema: pa.Schema
     partition_by: tuple[str, ...]
+    read_committed: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -35,6 +37,26 @@ class Table(NamedTuple):
         """The types of decoded columns; those of the others are always the same."""
         plain = arrow_schema([name for name in self.columns if name in COLUMNS])
         return {field.name: str(field.type) for field in self.schema if field not in plain}
+
+    @property
+    def isolation_level(self) -> str:
+        """Which records it has, as the option of the source says it."""
+        return "read_committed" if self.read_committed else "read_uncommitted"
+
+    def check_isolation(self, stored: str | None, place: str) -> None:
+        """Refuse to add to runs of the other isolation level: nobody could tell later which records are committed.
+
+        Args:
+            stored: the isolation level of the runs at `place`; None if there is none.
+
+        Raises:
+            OptionError: it is the other one.
+        """
+        if stored not in (None, self.isolation_level):
+            raise OptionError(
+                f"isolationLevel: {self.isolation_level}, but {place} has records of {stored}; choose {stored} or "
+                "another target"
+            )
 
 
 class Destination(ABC):

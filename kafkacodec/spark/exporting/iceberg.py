@@ -26,7 +26,7 @@ from kafkacodec.spark.exporting.run_files import RunFiles
 from kafkacodec.spark.reading.checkpoint import Offsets, Position, dump, parse
 from kafkacodec.spark.reading.options import TopicPartition
 
-__all__ = ["OFFSETS", "IcebergDirectory"]
+__all__ = ["ISOLATION_LEVEL", "OFFSETS", "IcebergDirectory"]
 
 # The package is optional: type checkers may not find it.
 catalogs: Any = import_module("pyiceberg.catalog")
@@ -37,6 +37,9 @@ transforms: Any = import_module("pyiceberg.transforms")
 
 OFFSETS = "kafkacodec.offsets"
 """The table property with the next offset of each partition, as JSON."""
+
+ISOLATION_LEVEL = "kafkacodec.isolation-level"
+"""The table property with the isolation level of all runs."""
 
 _TRIES = 5
 """How often a commit is tried if other writers, such as compaction, commit at the same time."""
@@ -64,6 +67,7 @@ class IcebergDirectory(Destination):
         with _told(KafkaCodecError):
             self._iceberg = self._load_or_create(table)
         _check(self._iceberg, table)
+        table.check_isolation(self._iceberg.properties.get(ISOLATION_LEVEL), self._name)
         location = target_path("target", self._iceberg.location())
         super().__init__(os.path.join(location, "data"), table, parse(_offsets(self._iceberg)))
         self.access = _access(self._iceberg.io.properties).over(access)
@@ -101,7 +105,7 @@ class IcebergDirectory(Destination):
                 with _without_warnings(), self._iceberg.transaction() as transaction:
                     if paths:
                         transaction.add_files(paths, {"kafkacodec.run": run, OFFSETS: offsets}, False)
-                    transaction.set_properties({OFFSETS: offsets})
+                    transaction.set_properties({OFFSETS: offsets, ISOLATION_LEVEL: self.table.isolation_level})
                 return
             except errors.CommitFailedException:
                 self._iceberg = self._catalog.load_table(self._name)

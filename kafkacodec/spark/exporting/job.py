@@ -107,7 +107,8 @@ def export(
     columns = columns_of(reading)
     typed = typed_columns(columns, {"value": values, "key": keys})
     plain = arrow_schema(columns)
-    table = Table(plain if typed is None else typed.schema(plain), partitioning(partition_by, columns))
+    schema = plain if typed is None else typed.schema(plain)
+    table = Table(schema, partitioning(partition_by, columns), reading.read_committed)
     files = FileOptions(compression, compression_level, file_bytes, row_group_rows)
     if catalog is not None and format != "iceberg":
         raise OptionError(f"catalog: applies to format iceberg, not {format}")

@@ -47,6 +47,7 @@ class ParquetDirectory(Destination):
                 raise OptionError(
                     f"{name}: {', '.join(now)}, but {root} has {', '.join(before or ())}; choose another target"
                 )
+        table.check_isolation(found.get("isolation_level"), root)
         for name, kind in found.get("types", {}).items():
             if table.types.get(name) != kind:
                 raise OptionError(
@@ -63,6 +64,7 @@ class ParquetDirectory(Destination):
             "columns": self.table.columns,
             "types": self.table.types,
             "partition_by": self.table.partition_by,
+            "isolation_level": self.table.isolation_level,
             **report.to_dict(),
         }
         assert isinstance(files, StagedFiles)  # as the target is local
