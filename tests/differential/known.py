@@ -18,6 +18,7 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
         "fetch.as_a_follower/*": _NEWER,
         "group_settings.*": _NEWER,
         "groups_classic.*": _NEWER,
+        "groups_of_three.*": _NEWER,
         "list_offsets.order_of_checks/*": _NEWER,
         "list_offsets.unknown/*-twice": _NEWER,
         "metadata.coordinators/*": _NEWER,

@@ -11,7 +11,15 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.machine import Client
-from kafkacodec.broker.state.members import COMPLETING, EMPTY, PREPARING, STABLE, ClassicMember, ClassicMembers
+from kafkacodec.broker.state.members import (
+    COMPLETING,
+    EMPTY,
+    PREPARING,
+    STABLE,
+    ClassicMember,
+    ClassicMembers,
+    Waiting,
+)
 from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
@@ -22,12 +30,14 @@ from kafkacodec.errors import (
     NONE,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_SERVER_ERROR,
 )
 
 __all__ = ["ClassicGroup", "joined_error"]
 
 _NEW_MEMBER_WAITS_MS = 300_000  # a member that joined gets its answer by then, or is put out
 _WRITE_AGAIN_MS = 1_000
+_OF_NOBODY = (GROUP_MAX_SIZE_REACHED, UNKNOWN_SERVER_ERROR)  # errors whose answers name no member
 _SKIPS_ASSIGNMENT = 9  # JoinGroup: the first version that can tell a leader not to assign
 
 
@@ -51,14 +61,16 @@ class ClassicGroup(ClassicMembers):
         member_id = request.member_id
         protocols = {entry.name: bytes(entry.metadata) for entry in request.protocols}
         code = self._refuses(member_id, request, protocols)
+        waiting = Waiting(to, version)
         if code:
-            self.room.reply(to, joined_error(code, member_id, version))
+            named = "" if code in _OF_NOBODY else member_id
+            self.room.reply(to, joined_error(code, named, version))
         elif not member_id:
-            self._join_new(request, version, client, protocols, to)
+            self._join_new(request, client, protocols, waiting)
         elif member_id in self.promised:
-            self._add(member_id, request, client, protocols, to)
+            self._add(member_id, request, client, protocols, waiting)
         else:
-            self._join_again(self.members[member_id], request, protocols, to)
+            self._join_again(self.members[member_id], request, protocols, waiting)
 
     def _refuses(self, member_id: str, request: Any, protocols: Mapping[str, bytes]) -> int:
         size = len(self.members) + len(self.promised - {member_id})
@@ -68,32 +80,32 @@ class ClassicGroup(ClassicMembers):
             return INCONSISTENT_GROUP_PROTOCOL
         if self.members and (request.protocol_type != self.protocol_type or not self.common() & protocols.keys()):
             return INCONSISTENT_GROUP_PROTOCOL
-        if not member_id or member_id in self.promised:
-            return NONE
-        return self.refusal(member_id, request.group_instance_id)
+        if member_id in self.promised:  # ids are only promised to dynamic members
+            return NONE if request.group_instance_id is None else UNKNOWN_SERVER_ERROR
+        return self.refusal(member_id, request.group_instance_id) if member_id else NONE
 
-    def _join_new(self, request: Any, version: int, client: Client, protocols: dict[str, bytes], to: Any) -> None:
+    def _join_new(self, request: Any, client: Client, protocols: dict[str, bytes], waiting: Waiting) -> None:
         instance = request.group_instance_id
         member_id = f"{client.id if instance is None else instance}-{self.new_id()}"
         if instance is not None and instance in self.static:
-            self._replace(self.static[instance], member_id, request, version, client, protocols, to)
-        elif instance is None and version >= 4:
+            self._replace(self.static[instance], member_id, request, client, protocols, waiting)
+        elif instance is None and waiting.version >= 4:
             self.promised.add(member_id)
             self._watch(member_id, request.session_timeout_ms)
-            self.room.reply(to, joined_error(MEMBER_ID_REQUIRED, member_id, version))
+            self.room.reply(waiting.to, joined_error(MEMBER_ID_REQUIRED, member_id, waiting.version))
         else:
-            self._add(member_id, request, client, protocols, to)
+            self._add(member_id, request, client, protocols, waiting)
 
-    def _add(self, member_id: str, request: Any, client: Client, protocols: dict[str, bytes], to: Any) -> None:
+    def _add(self, member_id: str, request: Any, client: Client, protocols: dict[str, bytes], waiting: Waiting) -> None:
         self.promised.discard(member_id)
         if not self.members:
             self.protocol_type = request.protocol_type
         if self.leader is None:
             self.leader = member_id
-        timeout = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
         instance = request.group_instance_id
-        member = ClassicMember(member_id, instance, client, timeout, request.session_timeout_ms, protocols)
-        member.joining, member.new = to, True
+        timeouts = request.rebalance_timeout_ms, request.session_timeout_ms
+        member = ClassicMember(member_id, instance, client, *timeouts, protocols)
+        member.joining, member.new = waiting, True
         self.members[member_id] = member
         if instance is not None:
             self.static[instance] = member_id
@@ -101,31 +113,29 @@ class ClassicGroup(ClassicMembers):
         self._watch(member_id, _NEW_MEMBER_WAITS_MS)
         self._go_on()
 
-    def _join_again(self, member: ClassicMember, request: Any, protocols: dict[str, bytes], to: Any) -> None:
+    def _join_again(self, member: ClassicMember, request: Any, protocols: dict[str, bytes], waiting: Waiting) -> None:
         same = list(member.protocols.items()) == list(protocols.items())
         leads = member.id == self.leader
         if same and (self.state == COMPLETING or (self.state == STABLE and not leads)):
-            self.room.reply(to, self._joined(member, leads))
+            self.room.reply(waiting.to, self._joined(member, leads))
             return
-        self._update(member, request, protocols, to)
+        self._update(member, request, protocols, waiting)
         self._go_on()
 
-    def _update(self, member: ClassicMember, request: Any, protocols: dict[str, bytes], to: Any) -> None:
-        if member.joining is not None:  # it asked twice: the older request is forgotten, as by Kafka
-            self.room.reply(member.joining, joined_error(UNKNOWN_MEMBER_ID, member.id))
-        member.protocols, member.joining = protocols, to
+    def _update(
+        self, member: ClassicMember, request: Any, protocols: dict[str, bytes], waiting: Waiting | None
+    ) -> None:
+        # If it asked twice, the older request gets no answer, as from Kafka: the client has given it up.
+        member.protocols, member.joining = protocols, waiting
         member.session_timeout_ms = request.session_timeout_ms
-        if request.rebalance_timeout_ms >= 0:
-            member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        else:
-            member.rebalance_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
 
     def _replace(
-        self, old: str, new: str, request: Any, version: int, client: Client, protocols: dict[str, bytes], to: Any
+        self, old: str, new: str, request: Any, client: Client, protocols: dict[str, bytes], waiting: Waiting
     ) -> None:
         """A static member came back without its id: it gets a new one, and the group need not rebalance."""
-        leader, before = self.leader, self.members[old]
-        self._answer(before, FENCED_INSTANCE_ID)
+        (to, version), leader, before = waiting, self.leader, self.members[old]
+        self._answer(before, FENCED_INSTANCE_ID, old)
         self._forget(old)
         member = ClassicMember(
             new, before.instance, client, before.rebalance_timeout_ms, before.session_timeout_ms, before.protocols
@@ -139,7 +149,7 @@ class ClassicGroup(ClassicMembers):
         self._update(member, request, protocols, None)
         self._watch(new, member.session_timeout_ms)
         if self.state != STABLE or self.elected() != self.protocol:
-            member.joining = to
+            member.joining = waiting
             self._go_on()
             return
         leads = self.leader == new
@@ -245,7 +255,7 @@ class ClassicGroup(ClassicMembers):
         self.unsynced = set(self.members)
         for member in self.members.values():
             if member.joining is not None:
-                self.room.reply(member.joining, self._joined(member, member.id == self.leader))
+                self.room.reply(member.joining.to, self._joined(member, member.id == self.leader))
                 member.joining = None
             member.new = False
             self._watch(member.id, member.session_timeout_ms)
@@ -365,7 +375,7 @@ class ClassicGroup(ClassicMembers):
             return NONE
         code = self.refusal(member_id, instance)
         if not code:
-            self._answer(self.members[member_id], UNKNOWN_MEMBER_ID)
+            self._answer_joining(self.members[member_id], UNKNOWN_MEMBER_ID, "")
             self._forget(member_id)
             self._remove(member_id)
         return code
@@ -385,7 +395,7 @@ class ClassicGroup(ClassicMembers):
     def release(self) -> None:
         """Answer all waiting requests: the group has another kind now, and members must join again."""
         for member in self.members.values():
-            self._answer(member, REBALANCE_IN_PROGRESS)
+            self._answer(member, REBALANCE_IN_PROGRESS, member.id)
 
     def start(self) -> None:
         """Expect a sign of life from every member, after loading."""
@@ -405,7 +415,7 @@ class ClassicGroup(ClassicMembers):
             self.promised.discard(member_id)
             self.settle(left=False)
         elif member is not None and (member.new or (member.joining is None and member.syncing is None)):
-            self._answer(member, UNKNOWN_MEMBER_ID)
+            self._answer_joining(member, UNKNOWN_MEMBER_ID, "")
             self._remove(member_id)
             self.settle(left=True)
 
@@ -417,8 +427,14 @@ class ClassicGroup(ClassicMembers):
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
-    def _answer(self, member: ClassicMember, code: int) -> None:
-        """Answer a member's waiting request with an error."""
-        self.room.reply(member.joining, joined_error(code, member.id))
+    def _answer(self, member: ClassicMember, code: int, named: str) -> None:
+        """Answer a member's waiting requests with an error."""
+        self._answer_joining(member, code, named)
         self.room.reply(member.syncing, messages.SyncGroupResponse(error_code=code))
-        member.joining = member.syncing = None
+        member.syncing = None
+
+    def _answer_joining(self, member: ClassicMember, code: int, named: str) -> None:
+        """Answer the JoinGroup that a member waits for with an error; a SyncGroup gets no answer, as from Kafka."""
+        if member.joining is not None:
+            self.room.reply(member.joining.to, joined_error(code, named, member.joining.version))
+        member.joining = None

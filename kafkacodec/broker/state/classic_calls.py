@@ -57,6 +57,8 @@ class ClassicCalls:
         }
 
     def _join(self, request: Any, version: int, client: Client, to: Any) -> None:
+        if version == 0:  # there was one time-out
+            request.rebalance_timeout_ms = request.session_timeout_ms
         self._groups.run(request.group_id, partial(self._join_now, request, version, client, to))
 
     def _join_now(self, request: Any, version: int, client: Client, to: Any) -> None:
@@ -145,9 +147,8 @@ class ClassicCalls:
             elif group is None or isinstance(group, _OTHERS):
                 answer([UNKNOWN_MEMBER_ID] * len(leaving))
             else:
-                before = len(group.members)
                 codes = [group.leave(member_id, instance) for member_id, instance in leaving]
-                group.settle(left=len(group.members) < before)
+                group.settle(left=NONE in codes)
                 answer(codes)
 
         self._groups.run(request.group_id, job)

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import count
 from typing import Any, ClassVar, Protocol
 
+from kafkacodec.broker.state.java import java_hash
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import MESSAGE_TOO_LARGE, NONE, NOT_COORDINATOR, RECORD_LIST_TOO_LARGE, UNKNOWN_SERVER_ERROR
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
@@ -403,10 +404,7 @@ def _never(code: int) -> None:
 
 def partition_of(key: str, partitions: int) -> int:
     """Return the partition of an internal topic for a coordinator's key: Java's hash of the text, without sign."""
-    units = key.encode("utf-16-be", "surrogatepass")
-    number = 0
-    for at in range(0, len(units), 2):
-        number = (31 * number + (units[at] << 8) + units[at + 1]) & 0xFFFFFFFF
+    number = java_hash(key)
     if number >= 1 << 31:  # negative as an int of Java, whose smallest one counts as 0
         number = ((1 << 32) - number) & 0x7FFFFFFF
     return number % partitions

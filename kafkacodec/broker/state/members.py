@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.broker.state.java import in_java_order
 from kafkacodec.broker.state.machine import Client, Room
 from kafkacodec.broker.state.options import GroupOptions
-from kafkacodec.datatypes import dataclass, field
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
@@ -22,11 +23,23 @@ from kafkacodec.errors import (
 from kafkacodec.messages.consumer_protocol import decode_subscription
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["COMPLETING", "EMPTY", "PREPARING", "STABLE", "ClassicMember", "ClassicMembers"]
+__all__ = ["COMPLETING", "EMPTY", "PREPARING", "STABLE", "ClassicMember", "ClassicMembers", "Waiting"]
 
 EMPTY, PREPARING, COMPLETING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
 
 _VALUE_VERSION = 3
+
+
+class Waiting(NamedTuple):
+    """A JoinGroup that waits for its answer.
+
+    Attributes:
+        to: what is returned with the answer.
+        version: of the request.
+    """
+
+    to: Any
+    version: int
 
 
 @dataclass(slots=True)
@@ -40,7 +53,7 @@ class ClassicMember:
     session_timeout_ms: int
     protocols: dict[str, bytes]
     assignment: bytes = b""
-    joining: Any = None
+    joining: Waiting | None = None
     syncing: Any = None
     new: bool = False
 
@@ -87,14 +100,17 @@ class ClassicMembers:
         return set(offers[0]).intersection(*offers[1:]) if offers else set()
 
     def elected(self) -> str | None:
-        """Return the protocol with the most votes: a member votes for the first of its list that all offer."""
+        """Return the protocol with the most votes: a member votes for the first of its list that all offer.
+
+        Of several with as many votes, it is the first in a HashMap of Java.
+        """
         common = self.common()
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next((name for name in member.protocols if name in common), None)
             if choice is not None:
                 votes[choice] = votes.get(choice, 0) + 1
-        return max(votes, key=votes.__getitem__) if votes else None
+        return max(in_java_order(votes), key=votes.__getitem__) if votes else None
 
     def subscribed(self) -> set[str] | None:
         """Return the topics that members of a group of consumers subscribe to; None if unknown."""

@@ -275,7 +275,6 @@ def _told(member: ConsumerMember, member_id: str, request: Any, client: Client) 
         subscription = decode_subscription(protocols[0][1])
     except DecodeError:
         return INCONSISTENT_GROUP_PROTOCOL
-    timeout = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
     if member.id != member_id:
         member = replace(member, id=member_id, epoch=0, previous_epoch=0)
     return replace(
@@ -285,6 +284,6 @@ def _told(member: ConsumerMember, member_id: str, request: Any, client: Client) 
         client_id=client.id,
         client_host=client.host,
         topics=tuple(subscription.topics),
-        rebalance_timeout_ms=timeout,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
         classic=ClassicPart(request.session_timeout_ms, protocols),
     )
