@@ -1,7 +1,7 @@
 # Buffers and objects with bytes that a binding keeps after a call.
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release
-from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
@@ -65,7 +65,9 @@ cdef class HeldBuffer:
 
 def fresh(Py_ssize_t size):
     """Memory of a size in bytes, whose contents are not cleared."""
-    return memoryview(PyByteArray_FromStringAndSize(NULL, size))
+    made = PyByteArray_FromStringAndSize(NULL, size)
+    k.kc_advise_huge(PyByteArray_AS_STRING(made), size)
+    return memoryview(made)
 
 
 cdef void drop(void *holder) noexcept with gil:

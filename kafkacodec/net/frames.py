@@ -96,6 +96,11 @@ class FrameReader:
             return self._large[self._have : self._size]
         return self._scratch[self._kept :]
 
+    @property
+    def missing(self) -> int:
+        """The bytes of a large frame that are still to come; 0 without one."""
+        return 0 if self._large is None else self._size - self._have
+
     def received(self, count: int) -> list[Frame]:
         """Take `count` bytes in `buffer`; returns the frames that are now complete.
 

@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -16,10 +17,18 @@ from typing import Any, Generic, TypeVar
 from kafkacodec.errors import ClientClosed
 from kafkacodec.tracebacks import is_for_user
 
-__all__ = ["LoopCall", "LoopEnd", "LoopThread", "new_loop"]
+__all__ = ["LoopCall", "LoopEnd", "LoopThread", "is_private", "new_loop"]
 
 T = TypeVar("T")
 _log = logging.getLogger("kafkacodec.client")
+
+
+_private: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+
+
+def is_private(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether it is the loop of a `LoopThread`, in which nothing of the application runs."""
+    return loop in _private
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -195,6 +204,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = new_loop()
+        _private.add(self.loop)
         self._name = name
         self._process = os.getpid()
         self._closed = False

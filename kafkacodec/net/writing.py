@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["PieceWriter"]
+__all__ = ["PieceWriter", "plain_socket"]
 
 _COPIED_BYTES: Final = 1 << 16  # what a transport gets at once, and may copy
 _MOST_PIECES: Final = 64  # of one call; every system takes as many
+
+
+def plain_socket(transport: Any) -> Any:
+    """The socket of an asyncio transport, for use past it; None with TLS."""
+    return None if transport.get_extra_info("ssl_object") is not None else transport.get_extra_info("socket")
 
 
 class PieceWriter:
@@ -34,8 +39,7 @@ class PieceWriter:
         self.paused = False
         self._transport = transport
         self._left: deque[memoryview] = deque()
-        own = None if transport.get_extra_info("ssl_object") is not None else transport.get_extra_info("socket")
-        self._socket = own
+        self._socket = plain_socket(transport)
 
     def write(self, pieces: Iterable[Buffer]) -> None:
         """Write pieces, now or as soon as the socket takes them."""

@@ -89,10 +89,10 @@ class ModelConsumer:
     def _again(self, state: PartitionState, version: int) -> None:
         self._tell(lambda: self.positions.again(state, version))
 
-    def _tell(self, call: Callable[[], None]) -> None:
+    def _tell(self, call: Callable[[], bool | None]) -> None:
         def told() -> None:
-            call()
-            self.network.poll()
+            if call() is not False:
+                self.network.poll()
 
         self._told.append(told)
         if not self._late:

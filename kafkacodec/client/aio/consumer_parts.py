@@ -238,8 +238,8 @@ class ConsumerParts:
         self.soon(self._done, parts)
 
     def _done(self, parts: list[Part]) -> None:
-        self.fetcher.done(parts)
-        self.network.wake()
+        if self.fetcher.done(parts):
+            self.network.wake()
 
     def _feed(self) -> None:
         if self.fetcher.held_back:

@@ -70,7 +70,7 @@ class CallbackThread(LoopThread):
 
     def serve(self) -> None:
         """Call the waiting functions. Exceptions go to the coroutine, KeyboardInterrupt to the caller."""
-        while True:
+        while self._calls:
             try:
                 function, argument, done = self._calls.popleft()
             except IndexError:  # another thread may have taken the last one

@@ -95,9 +95,10 @@ class Fetcher:
 
     # The reader's side, in the driver's thread
 
-    def done(self, parts: list[Part]) -> None:
-        """Take back parts that the reader has read or dropped."""
+    def done(self, parts: list[Part]) -> bool:
+        """Take back parts that the reader has read or dropped. Returns whether to poll before the next answer."""
         self._read = True
+        poll = False
         for part in parts:
             if part.given_back:
                 continue
@@ -105,10 +106,12 @@ class Fetcher:
                 part.state.kept -= 1
                 part.state.draining = part.state.draining and part.state.kept > 0
             part.forget()
+            poll = poll or not self._answers_soon(self._looking.node(part.state))
             part.frame.parts -= 1
             if not part.frame.parts:
                 self._nodes[part.frame.node].kept_bytes -= part.frame.nbytes
                 part.frame.release()
+        return poll
 
     def asks(self, state: PartitionState) -> bool:
         """Whether a fetch under way will soon report the partition's end."""
@@ -132,7 +135,9 @@ class Fetcher:
         wait_ms = self._wait_ms(now, look)
         taken, begun = self._taken(), []
         for number in sorted(sources):
-            node = self._nodes.setdefault(number, FetchNode())
+            node = self._nodes.get(number)
+            if node is None:
+                node = self._nodes[number] = FetchNode()
             if now < node.next_at:
                 continue
             asked = self._next_round(number, node, look, wait_ms)
@@ -140,6 +145,8 @@ class Fetcher:
                 self._begin(node, asked)
                 taken += asked.max_bytes
                 begun.append(asked)
+        if sources and all(map(self._answers_soon, sources)):
+            self.held_back = False
         return [asked.send for asked in begun if asked.send is not None]
 
     def next_deadline(self) -> float | None:
@@ -251,6 +258,10 @@ class Fetcher:
         else:
             chosen = node.not_beside(states, self._now)
         return sorted(chosen, key=lambda state: state.turn)
+
+    def _answers_soon(self, number: int | None) -> bool:
+        node = None if number is None else self._nodes.get(number)
+        return node is not None and node.answers_soon
 
     def _taken(self) -> int:
         """The memory of kept records and of the answers under way."""

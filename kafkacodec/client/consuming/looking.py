@@ -85,6 +85,10 @@ class Looking:
             self._look_at(state, now)
         return self._look
 
+    def node(self, state: PartitionState) -> int | None:
+        """The broker of a partition at the last look; None if it was not to be fetched."""
+        return self._look.nodes.get(state)
+
     @property
     def waiting(self) -> Iterable[PartitionState]:
         """Return partitions that may have a time to wait for."""

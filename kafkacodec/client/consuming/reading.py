@@ -22,7 +22,7 @@ from kafkacodec.client.consuming.record import TABLE_COLUMNS, ConsumedColumns, C
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.errors import ClientClosed, CorruptRecord, DecodeError, LocalProtocolError, SchemaError
 from kafkacodec.records._record_rows import ConsumerRecords
-from kafkacodec.records.columns import Problems, RecordColumns
+from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ class Reader:
             before = 0 if table is None else len(table)
             if table is None:
                 table = decoder.read(ConsumedColumns, max_rows, DEFAULT_MAX_BYTES)
-                table.problems, table.next_offsets = Problems(), {}
+                table.next_offsets = {}
             else:
                 decoder.read_on(table, max_rows, DEFAULT_MAX_BYTES)
             end = self._open.end_of(part, decoder, table, before)
@@ -399,13 +399,12 @@ class Reader:
 
     def _queued_failure(self) -> Failure | None:
         """Return the next error from brokers that still holds, after all records before it."""
-        while True:
-            try:
-                failure = self._positions.failures.popleft()
-            except IndexError:
-                return None
+        failures = self._positions.failures
+        while failures:
+            failure = failures.popleft()
             if failure.holds:
                 return self._taken(failure)
+        return None
 
     def _taken(self, failure: Failure) -> Failure:
         if self._open.part is not None and self._open.part.state is failure.state:

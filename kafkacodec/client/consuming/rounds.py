@@ -74,6 +74,11 @@ class FetchNode:
     next_at: float = 0.0
     kept_bytes: int = 0
 
+    @property
+    def answers_soon(self) -> bool:
+        """Whether an answer without a wait is under way; everything is looked at again when it comes."""
+        return self.asking is not None and not self.asking.wait_ms
+
     def landed(self, asked: Round) -> bool:
         """End a fetch; returns whether its answer is still useful."""
         if asked is self.asking:

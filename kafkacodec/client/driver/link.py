@@ -11,6 +11,7 @@ from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, LimitExceeded, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.receiving import RestReceiver
 from kafkacodec.net.tls import tls_error
 from kafkacodec.net.writing import PieceWriter
 from kafkacodec.protocol.connection import ResponseReceived
@@ -69,6 +70,7 @@ class Link(asyncio.BufferedProtocol):
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
         self._transport: Any = None
         self._writer: Any = None  # comes with the transport
+        self._rest: Any = None  # as well
         self._over = False
 
     @property
@@ -137,7 +139,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: Any) -> None:
         """The socket is connected, and TLS if it is used."""
         self._transport = transport
-        self._writer = PieceWriter(transport)
+        self._writer, self._rest = PieceWriter(transport), RestReceiver(transport)
         if self._over:
             transport.abort()
             return
@@ -162,8 +164,19 @@ class Link(asyncio.BufferedProtocol):
         """Take bytes received into that memory."""
         try:
             self._take(nbytes)
+            if self._reader.missing:
+                self._take(self._received_soon())
         except KafkaCodecError as error:
             self._end(error)
+
+    def _received_soon(self) -> int:
+        """The number of bytes that follow soon, in the reader's memory."""
+        try:
+            count: int = self._rest.receive(self._reader.buffer())
+        except OSError as error:
+            self.connection_lost(error)
+            return 0
+        return count
 
     def eof_received(self) -> bool:
         """The broker has closed its side."""

@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def receive_soon(fd: int, room: Buffer) -> int: ...
