@@ -1,7 +1,8 @@
-# Decompression for other extensions, into memory that the decompressor owns.
+# Decompression for other extensions, into memory that the decompressor owns, and LZ4's frames behind what they write.
 from libc.stdint cimport uint8_t
 
 from kafkacodec._core cimport frames as k
+from kafkacodec._core._buffer cimport Block
 
 
 cdef class Decompressor:
@@ -46,3 +47,19 @@ cdef class Decompressor:
     cdef int _lz4(self, const uint8_t *data, size_t size, int magic, size_t limit) except -1
     cdef int _lz4_block(self, const k.kc_lz4_block *block, size_t block_max, size_t limit, size_t position) except -1
     cdef int _zstd_frames(self, const uint8_t *data, size_t size, size_t limit) except -1
+
+
+# The options of LZ4's frames (lz4frame.h, the same since 1.8.2).
+ctypedef struct lz4_preferences:
+    int block_size, block_mode, content_checksum, frame_type
+    unsigned long long content_size
+    unsigned dictionary_id
+    int block_checksums, level
+    unsigned auto_flush, favour_decompression
+    unsigned reserved[3]
+
+
+cdef class Lz4Frames:
+    cdef lz4_preferences preferences
+
+    cdef Block frame_after(self, size_t head, const uint8_t *data, size_t size)

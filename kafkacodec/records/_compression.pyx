@@ -548,15 +548,7 @@ cdef enum:
     LZ4_INDEPENDENT = 1     # LZ4F_blockIndependent
     LONG_BYTES = 16384      # that take longer to compress than to give the interpreter's lock away
 
-# The public functions of LZ4's frames and their options (lz4frame.h, the same since 1.8.2).
-ctypedef struct lz4_preferences:
-    int block_size, block_mode, content_checksum, frame_type
-    unsigned long long content_size
-    unsigned dictionary_id
-    int block_checksums, level
-    unsigned auto_flush, favour_decompression
-    unsigned reserved[3]
-
+# The public functions of LZ4's frames (lz4frame.h, the same since 1.8.2).
 ctypedef size_t (*lz4_bound_t)(size_t, const lz4_preferences *) noexcept nogil
 ctypedef size_t (*lz4_compress_t)(uint8_t *, size_t, const uint8_t *, size_t, const lz4_preferences *) noexcept nogil
 ctypedef unsigned (*lz4_is_error_t)(size_t) noexcept nogil
@@ -581,8 +573,6 @@ cdef int find_frames() except -1:
 
 
 cdef class Lz4Frames:
-    cdef lz4_preferences preferences
-
     def __init__(self, int level):
         find_frames()
         memset(&self.preferences, 0, sizeof(self.preferences))
@@ -595,26 +585,29 @@ cdef class Lz4Frames:
 
     def __call__(self, data):
         cdef Py_buffer view
-        cdef Block made
-        cdef lz4_preferences preferences = self.preferences
-        cdef size_t size, room
-        if not self.is_there:
-            raise RuntimeError("the package lz4 does not export its functions")
         get_buffer(data, &view)
         try:
-            size = <size_t> view.len
-            # Readers reserve a whole block; more than one of 64 KiB would be compressed worse, and read more slowly.
-            preferences.block_size = LZ4_MAX_64_KIB if size <= 1 << 16 else LZ4_MAX_256_KIB
-            room = lz4_bound(size, &preferences)
-            made = new_block(room)
-            if size < LONG_BYTES:
-                size = lz4_compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
-            else:
-                with nogil:
-                    size = lz4_compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
+            return PyMemoryView_FromObject(self.frame_after(0, <const uint8_t *> view.buf, <size_t> view.len))
         finally:
             PyBuffer_Release(&view)
+
+    cdef Block frame_after(self, size_t head, const uint8_t *data, size_t size):
+        """The frame of these bytes in memory that begins with `head` bytes for something else."""
+        cdef Block made
+        cdef lz4_preferences preferences = self.preferences
+        cdef size_t room
+        if not self.is_there:
+            raise RuntimeError("the package lz4 does not export its functions")
+        # Readers reserve a whole block; more than one of 64 KiB would be compressed worse, and read more slowly.
+        preferences.block_size = LZ4_MAX_64_KIB if size <= 1 << 16 else LZ4_MAX_256_KIB
+        room = lz4_bound(size, &preferences)
+        made = new_block(head + room)
+        if size < LONG_BYTES:
+            size = lz4_compress(made.buffer.data + head, room, data, size, &preferences)
+        else:
+            with nogil:
+                size = lz4_compress(made.buffer.data + head, room, data, size, &preferences)
         if lz4_is_error(size):
             raise MemoryError("LZ4 cannot compress the records")
-        made.buffer.size = size
-        return PyMemoryView_FromObject(made)
+        made.buffer.size = head + size
+        return made

@@ -16,10 +16,12 @@ class BatchEncoder:
 
     Attributes:
         writable: whether `next_batch` and `last_batch` return memory that the caller may change.
+        plain_bytes: the size of the last such batch before compression, with its header; it keeps no more memory.
     """
 
     writable: bool
-
+    @property
+    def plain_bytes(self) -> int: ...
     def __init__(
         self,
         *,

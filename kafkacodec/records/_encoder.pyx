@@ -11,6 +11,7 @@ from kafkacodec._core cimport encode as k
 from kafkacodec.arrow._single_column cimport SingleColumn, new_single_column
 from kafkacodec._core._buffer cimport Block, new_block
 from kafkacodec._core._errors cimport exception_from
+from kafkacodec.records._compression cimport Lz4Frames
 from kafkacodec.records._record_chunks cimport ArrowChunk, RecordChunk, fault
 
 from kafkacodec.errors import EncodeError
@@ -111,6 +112,7 @@ cdef class BatchEncoder:
     cdef int64_t rows          # number of rows in the previous chunks
     cdef bint working
     cdef public bint writable
+    cdef readonly size_t plain_bytes
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
                   int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes,
@@ -401,9 +403,16 @@ cdef class BatchEncoder:
         return 0
 
     cdef Block compressed_batch(self, compress):
-        """The batch in `self.batch`, its records compressed."""
+        """The batch in `self.batch`, its records compressed: by LZ4 where the batch is returned, whose memory is then
+        as large as the uncompressed one."""
         cdef Py_buffer records
         cdef Block made
+        cdef size_t header = self.header_bytes
+        if isinstance(compress, Lz4Frames):
+            made = (<Lz4Frames> compress).frame_after(header, self.batch.data + header, self.batch.size - header)
+            self.check_size(made.buffer.size - header)
+            k.kc_encoder_close(&self.encoder, made.buffer.data + header, made.buffer.size - header, made.buffer.data)
+            return made
         self.compress_records(compress, &records)
         try:
             made = new_block(self.header_bytes + records.len)
@@ -431,10 +440,16 @@ cdef class BatchEncoder:
         cdef Py_ssize_t header = self.header_bytes
         plain = PyMemoryView_FromMemory(<char *> self.batch.data + header, self.batch.size - header, PyBUF_READ)
         PyObject_GetBuffer(compress(plain), records, PyBUF_SIMPLE)
-        if records.len > 0x7fffffff - header:
-            size = records.len
+        try:
+            self.check_size(records.len)
+        except EncodeError:
             PyBuffer_Release(records)
-            raise EncodeError(f"a batch of {size} compressed bytes exceeds the maximum batch size")
+            raise
+        return 0
+
+    cdef int check_size(self, size_t compressed) except -1:
+        if compressed > 0x7fffffff - self.header_bytes:
+            raise EncodeError(f"a batch of {compressed} compressed bytes exceeds the maximum batch size")
         return 0
 
     cdef Py_ssize_t close_compressed(self, const Py_buffer *records, uint8_t *at) noexcept:
@@ -449,6 +464,7 @@ cdef class BatchEncoder:
         cdef GrowingBytes out
         cdef k.kc_room room
         cdef k.kc_open_batch batch = self.encoder.open
+        self.plain_bytes = self.batch.size
         if compress is not None and self.writable:
             data = PyMemoryView_FromObject(self.compressed_batch(compress))
         elif compress is not None:

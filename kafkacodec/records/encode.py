@@ -322,12 +322,13 @@ def iter_encoded(
     return _each_batch(plan.encoder(), plan.compressor(), records)
 
 
-def iter_writable(records: Any, plan: EncodePlan) -> Iterator[tuple[bytearray | memoryview, int]]:
-    """The batches of a plan as bytes that can be changed, each with its number of records. Errors as `encode`."""
+def iter_writable(records: Any, plan: EncodePlan) -> Iterator[tuple[bytearray | memoryview, int, int]]:
+    """The batches of a plan as bytes that can be changed, each with its number of records, and its size in bytes before
+    compression: about the memory that it keeps. Errors as `encode`."""
     encoder = plan.encoder()
     encoder.writable = True
     for batch in _each_batch(encoder, plan.compressor(), records):
-        yield batch.data, batch.num_records  # type: ignore[misc]
+        yield batch.data, batch.num_records, encoder.plain_bytes  # type: ignore[misc]
 
 
 def _batches_of_threads(plan: EncodePlan, records: Any, threads: int) -> Iterator[EncodedBatch]:

@@ -189,8 +189,10 @@ def test_batches_that_can_be_changed_share_no_memory(codec, batch_bytes):
         batch.data for batch in kc.iter_encoded(rows, codec=codec, batch_bytes=batch_bytes, default_timestamp=5)
     ]
     found = list(iter_writable(rows, EncodePlan(codec=codec, batch_bytes=batch_bytes, default_timestamp=5)))
-    assert [bytes(data) for data, _ in found] == expected
-    assert sum(count for _, count in found) == len(rows)
-    for data, _ in found[::2]:
+    assert [bytes(data) for data, *_ in found] == expected
+    assert sum(count for _, count, _ in found) == len(rows)
+    plain = kc.iter_encoded(rows, batch_bytes=batch_bytes, default_timestamp=5)
+    assert [size for *_, size in found] == [len(batch.data) for batch in plain]
+    for data, *_ in found[::2]:
         memoryview(data)[:] = bytes(len(data))
-    assert [bytes(data) for data, _ in found[1::2]] == expected[1::2]
+    assert [bytes(data) for data, *_ in found[1::2]] == expected[1::2]

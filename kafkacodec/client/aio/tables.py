@@ -91,7 +91,7 @@ class TableSending:
         self.has_batches = True
         with self._queues.lock:
             made = self._queues.new_batch(batch.queue, self._outcome, self._outcome.queued)
-            made.data, made.count, made.size = batch.data, batch.rows, len(batch.data)
+            made.data, made.count, made.size = batch.data, batch.rows, batch.size
             self._queues.add(made)
             self._outcome.queued += batch.rows
         self._unsent += len(batch.data) + _BATCH_COST

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -37,13 +37,17 @@ __all__ = ["TableBatch", "TablePlan"]
 _CHUNK_ROWS = 1 << 17  # encoded at a time: enough to fill batches of many partitions
 _COLUMNS = ("timestamp", "key", "value", "headers")
 
+_Rows: TypeAlias = "slice | npt.NDArray[np.int64]"
+"""Rows of a table: from one to another, or the numbers of some."""
+
 
 class TableBatch(NamedTuple):
-    """An encoded batch of table rows for one partition."""
+    """An encoded batch of table rows for one partition; `size` is that before compression, in bytes."""
 
     queue: PartitionQueue
     data: bytearray | memoryview
     rows: int
+    size: int
 
     @property
     def topic_name(self) -> str:
@@ -85,6 +89,7 @@ class TablePlan:
         self._partition_numbers = self._partitions_given() if "partition" in names else None
         self._most = settings.max_request_size - REQUEST_BYTES
         self._plans: dict[int, EncodePlan] = {}  # by the size of batches
+        self._now = int(time.time() * 1000)  # of rows without a timestamp
 
     @property
     def topics(self) -> list[str]:
@@ -150,32 +155,32 @@ class TablePlan:
         """
         chosen = self._table.select([name for name in _COLUMNS if name in self._table.column_names])
         start = 0
-        for batch in self._with_timestamps(chosen).to_batches(max_chunksize=_CHUNK_ROWS):
-            rows = np.arange(start, start + batch.num_rows)
+        for batch in chosen.to_batches(max_chunksize=_CHUNK_ROWS):
+            rows = slice(start, start + batch.num_rows)
             topics = None if self._topic_numbers is None else self._topic_numbers[rows]
             for number, own, part in _divided(batch, topics):
                 queues = queues_of(self._topics[number])
-                yield from self._of_topic(part, rows[own], queues)
+                yield from self._of_topic(part, rows if topics is None else own + start, queues)
             start += batch.num_rows
 
-    def _of_topic(self, batch: Any, rows: npt.NDArray[np.int64], queues: TopicQueues) -> Iterator[TableBatch]:
+    def _of_topic(self, batch: Any, rows: _Rows, queues: TopicQueues) -> Iterator[TableBatch]:
         explicit = self._partition_numbers
         numbers = self._partitions(batch, queues) if explicit is None else explicit[rows]
         for number, own, part in _divided(batch, numbers):
             queue = queues.queues.get(number) if number in queues.present else None
             if queue is None:
-                raise _no_partition(queues.name, number, rows[own][0])
+                raise _no_partition(queues.name, number, _numbers_of(rows)[own][0])
             at = 0
             try:
-                for data, count in iter_writable(part, self._encoding(queues)):
+                for data, count, size in iter_writable(part, self._encoding(queues)):
                     if count == 1 and len(data) > self._most:  # several rows can be divided later
                         raise EncodeError(self._too_large(len(data)), path=f"records[{at}]")
                     if count == 1 and self._settings.codec and part.nbytes > READABLE_BYTES:
                         self._check_readable(data, at)
-                    yield TableBatch(queue, data, count)
+                    yield TableBatch(queue, data, count, size)
                     at += count
             except EncodeError as error:
-                raise EncodeError(error.reason, path=_path_in_table(error.path, rows[own])) from None
+                raise EncodeError(error.reason, path=_path_in_table(error.path, _numbers_of(rows)[own])) from None
 
     def _too_large(self, size: int) -> str:
         compressed = "" if self._settings.codec == 0 else ", compressed"
@@ -194,7 +199,10 @@ class TablePlan:
         settings, limit = self._settings, queues.table_limit
         if limit not in self._plans:
             self._plans[limit] = EncodePlan(
-                codec=settings.compression_type or "none", level=settings.compression_level, batch_bytes=limit
+                codec=settings.compression_type or "none",
+                level=settings.compression_level,
+                batch_bytes=limit,
+                default_timestamp=self._now,
             )
         return self._plans[limit]
 
@@ -224,22 +232,9 @@ class TablePlan:
             require_int("the partitioner's result", number, 0, 2**31 - 1)
         return np.array(found, np.int32)
 
-    def _with_timestamps(self, table: Any) -> Any:
-        """The table with the current time where rows have no timestamp."""
-        if "timestamp" not in table.column_names:
-            return table.append_column("timestamp", self._now(table.num_rows, self._pa.int64()))
-        column = table.column("timestamp")
-        if not column.null_count:
-            return table
-        import pyarrow.compute as pc
 
-        filled = pc.fill_null(column, self._now(1, self._pa.timestamp("ms"))[0].cast(column.type))
-        return table.set_column(table.column_names.index("timestamp"), "timestamp", filled)
-
-    def _now(self, rows: int, kind: Any) -> Any:
-        """So many current times in ms. Not by ``pyarrow.array`` or ``scalar``: see `kafkacodec.lazy.pyarrow_table`."""
-        times = np.full(rows, int(time.time() * 1000), np.int64)
-        return self._pa.Array.from_buffers(kind, rows, [None, self._pa.py_buffer(times)])
+def _numbers_of(rows: _Rows) -> npt.NDArray[np.int64]:
+    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
 
 def _no_partition(topic: str, number: int, row: int) -> EncodeError:
