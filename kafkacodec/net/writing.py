@@ -46,7 +46,8 @@ class PieceWriter:
         if self._socket is None:
             self._transport.write(b"".join(pieces))
             return
-        self._left.extend(memoryview(piece).cast("B") for piece in pieces)
+        for piece in pieces:
+            self._left.append(memoryview(piece).cast("B"))
         self._push()
 
     def resumed(self) -> bool:
@@ -87,6 +88,9 @@ class PieceWriter:
     def _forget(self, count: int) -> None:
         """Take so many bytes from what is left."""
         left = self._left
+        if len(left) <= _MOST_PIECES and count == sum(map(len, left)):
+            left.clear()
+            return
         while left and count >= len(left[0]):
             count -= len(left.popleft())
         if left and count:

@@ -99,9 +99,11 @@ class Node:
     @property
     def held(self) -> bool:
         """Whether an earlier request may delay the answer to the next one."""
-        if not self.in_flight and not self.waiting:
-            return False
-        return any(f.send.holds and not f.over for f in (*self.in_flight.values(), *self.waiting))
+        for flights in (self.in_flight.values(), self.waiting):  # asked for each request: any() would call a generator
+            for flight in flights:
+                if flight.send.holds and not flight.over:
+                    return True
+        return False
 
     @property
     def awaited(self) -> tuple[float, str] | None:
