@@ -15,13 +15,18 @@ from tests.differential.playing import Playing, play
 from tests.differential.scenario import Server
 
 FOLDERS: dict[str, dict[str, Any]] = {
-    "scripts": {"group.streams.initial.rebalance.delay.ms": 3000, "group.streams.assignment.interval.ms": 0},
+    "scripts": {
+        "group.consumer.assignment.interval.ms": 0,
+        "group.streams.initial.rebalance.delay.ms": 3000,
+        "group.streams.assignment.interval.ms": 0,
+    },
     "lifetimes": {
         "log.retention.check.interval.ms": 500,
         "log.cleaner.backoff.ms": 500,
         "log.segment.delete.delay.ms": 500,
         "offsets.retention.check.interval.ms": 500,
         "group.min.session.timeout.ms": 500,
+        "group.consumer.assignment.interval.ms": 0,
         "group.share.record.lock.duration.ms": 1500,
         "group.share.delivery.count.limit": 3,
         "authorizer.class.name": STANDARD_AUTHORIZER,

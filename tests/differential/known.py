@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-_EPOCHS = "groups begin at epoch 1 in 4.4 and at 0 before; assignments are made at once, as before 4.3"
 _NEWER = "in what 3.9 and 4 both serve, release 3.9 adds old versions and changes no answer of 4"
 
 AS_ANOTHER: dict[str, dict[str, str]] = {
     "4": {
-        "groups_consumer.*": _EPOCHS,
-        "groups_restarted.consumer_group/*": _EPOCHS,
         "transaction_offsets.offsets_refused/*-group-not-added": "the error is that of 4.1",
     },
     "3.9": {

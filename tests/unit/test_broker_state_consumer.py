@@ -19,11 +19,11 @@ def test_one_member_gets_all_at_once() -> None:
     on = bench()
     a = Consumer(on, "a", "t")
     answer = a.join()
-    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("a", 1, 5_000)
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("a", 2, 5_000)
     assert a.owned == {T: [0, 1, 2]}
     assert a.beat(report=True).assignment is a.beat().assignment is None
     row = consumers(on)
-    assert (row.group_state, row.group_epoch, row.assignment_epoch, row.assignor_name) == ("Stable", 1, 1, "uniform")
+    assert (row.group_state, row.group_epoch, row.assignment_epoch, row.assignor_name) == ("Stable", 2, 2, "uniform")
     member = row.members[0]
     assert (member.subscribed_topic_names, member.subscribed_topic_regex, member.member_type) == (["t"], "", 1)
     assert [(p.topic_name, p.partitions) for p in member.assignment.topic_partitions] == [("t", [0, 1, 2])]
@@ -36,8 +36,8 @@ def test_one_member_gets_all_at_once() -> None:
     left = a.beat(member_epoch=-1)
     assert (left.error_code, left.member_epoch, left.heartbeat_interval_ms) == (0, -1, 0)
     row = consumers(on)
-    assert (row.group_state, row.group_epoch, row.assignment_epoch, row.members) == ("Empty", 2, 1, [])
-    a.epoch = 1
+    assert (row.group_state, row.group_epoch, row.assignment_epoch, row.members) == ("Empty", 3, 3, [])
+    a.epoch = 2
     assert a.code() == 25
     deleted = on.ask(messages.DeleteGroupsRequest(groups_names=["g"]), 2).results[0].error_code
     assert (deleted, consumers(on).error_code) == (0, 69)
@@ -84,19 +84,19 @@ def test_epochs_of_heartbeats() -> None:
     a.join()
     a.beat(report=True, subscribed_topic_names=["t", "u"])
     a.beat(report=True)
-    assert a.epoch == 2
+    assert a.epoch == 3
     row = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
     mine, more = [row(topic_id=U, partitions=[0])], [row(topic_id=U, partitions=[0, 1])]
     codes = [
-        a.code(member_epoch=3),
-        a.code(member_epoch=1),
-        a.code(member_epoch=1, topic_partitions=mine),
-        a.code(member_epoch=1, topic_partitions=more),
+        a.code(member_epoch=4),
+        a.code(member_epoch=2),
+        a.code(member_epoch=2, topic_partitions=mine),
+        a.code(member_epoch=2, topic_partitions=more),
         a.code(member_id="nobody"),
         a.code(group_id="none"),
         a.code(member_epoch=0, topic_partitions=[], **a.joining),
     ]
-    assert codes == [110, 110, 0, 110, 25, 69, 110]
+    assert codes == [110, 110, 0, 110, 25, 69, 0]
 
 
 def test_partitions_are_handed_over() -> None:
@@ -106,20 +106,20 @@ def test_partitions_are_handed_over() -> None:
     a.join()
     a.beat(report=True)
     answer = b.join()
-    assert (answer.member_epoch, answer.assignment.topic_partitions) == (2, [])
+    assert (answer.member_epoch, answer.assignment.topic_partitions) == (3, [])
     had = dict(a.owned)
     answer = a.beat()  # is told to give up
-    assert (answer.member_epoch, a.owned) == (1, {T: [0, 1]})
+    assert (answer.member_epoch, a.owned) == (2, {T: [0, 1]})
     assert b.beat(report=True).assignment is None
     assert consumers(on).group_state == "Reconciling"
     row = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
-    assert a.beat(topic_partitions=[row(topic_id=T, partitions=had[T])]).member_epoch == 1
+    assert a.beat(topic_partitions=[row(topic_id=T, partitions=had[T])]).member_epoch == 2
     answer = a.beat(report=True)
-    assert (answer.member_epoch, answer.assignment) == (2, None)
+    assert (answer.member_epoch, answer.assignment) == (3, None)
     b.beat()
     assert b.owned == {T: [2, 3]}
     assert (b.leave(), b.on.machine.groups["g"].state) == (0, "Assigning")
-    assert (a.beat().member_epoch, a.owned) == (3, {T: [0, 1, 2, 3]})
+    assert (a.beat().member_epoch, a.owned) == (4, {T: [0, 1, 2, 3]})
 
 
 def test_who_does_not_give_up_in_time_or_is_silent_is_put_out() -> None:
@@ -176,15 +176,15 @@ def test_topics_that_come_grow_and_go() -> None:
     assert a.join().assignment.topic_partitions == []
     on.cluster.counts["u"] = 2
     on.machine.topics_changed()
-    assert (a.beat().member_epoch, a.owned) == (2, {U: [0, 1]})
+    assert (a.beat().member_epoch, a.owned) == (3, {U: [0, 1]})
     a.beat(report=True)
     on.cluster.counts["u"] = 3
     on.machine.topics_changed()
-    assert (a.beat().member_epoch, a.owned) == (3, {U: [0, 1, 2]})
+    assert (a.beat().member_epoch, a.owned) == (4, {U: [0, 1, 2]})
     a.beat(report=True)
     del on.cluster.counts["u"]
     on.machine.topics_changed()
-    assert (a.beat().member_epoch, a.owned) == (3, {})
+    assert (a.beat().member_epoch, a.owned) == (4, {})
 
 
 def test_regular_expressions() -> None:
@@ -226,8 +226,8 @@ def test_a_static_member_is_replaced() -> None:
     assert a.beat(member_epoch=-2, instance_id="box").member_epoch == -2
     row = consumers(on)
     assert (row.group_state, row.members[0].member_epoch) == ("Reconciling", -2)
-    assert (b.join().member_epoch, b.owned) == (1, {T: [0, 1, 2]})
-    a.epoch = 1
+    assert (b.join().member_epoch, b.owned) == (2, {T: [0, 1, 2]})
+    a.epoch = 2
     assert a.code(instance_id="box") == 82
     assert [m.member_id for m in consumers(on).members] == ["b"]
     assert (b.code(instance_id="other"), b.leave(-2)) == (25, 42)
@@ -255,9 +255,9 @@ def test_members_commit_with_their_epoch() -> None:
         asked.member_id, asked.member_epoch = member, epoch
         return int(on.ask(messages.OffsetFetchRequest(groups=[asked]), version).groups[0].error_code)
 
-    cases = [(9, 1, "a"), (9, 0, "a"), (9, 2, "a"), (9, 1, "nobody"), (9, -1, ""), (9, 1, ""), (8, 1, "a"), (2, 1, "a")]
+    cases = [(9, 2, "a"), (9, 1, "a"), (9, 3, "a"), (9, 2, "nobody"), (9, -1, ""), (9, 2, ""), (8, 2, "a"), (2, 2, "a")]
     assert [commit(*case) for case in cases] == [0, 113, 113, 25, 25, 25, 35, 35]
-    asked: list[tuple[int, int, str | None]] = [(9, 1, "a"), (9, 0, "a"), (9, 2, "a"), (9, 1, "nobody"), (9, -1, None)]
+    asked: list[tuple[int, int, str | None]] = [(9, 2, "a"), (9, 1, "a"), (9, 3, "a"), (9, 2, "nobody"), (9, -1, None)]
     assert [fetch(*case) for case in asked] == [0, 113, 113, 25, 0]
     row = messages.OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=0)
     topics = [messages.OffsetDeleteRequest.OffsetDeleteRequestTopic(name="t", partitions=[row])]
@@ -288,7 +288,7 @@ def test_an_empty_group_becomes_one_of_the_other_protocol() -> None:
     late = Consumer(on, "late", "t")
     assert late.join().error_code == 69  # it has a member
     gone.leave()
-    assert (late.join().member_epoch, late.owned) == (1, {T: [0, 1, 2]})
+    assert (late.join().member_epoch, late.owned) == (2, {T: [0, 1, 2]})
     assert on.restarted().groups["g"].kind == "consumer"  # type: ignore[attr-defined]
     late.leave()
     (again,) = stable(on, 1)
@@ -326,7 +326,7 @@ def test_the_records_are_what_kafka_writes() -> None:
         "app",
         ["t"],
     )
-    assert (group.epoch, since.assignment_epoch, current.member_epoch, current.state) == (1, 1, 1, 0)
+    assert (group.epoch, since.assignment_epoch, current.member_epoch, current.state) == (2, 2, 2, 0)
     assert target.topic_partitions[0].partitions == current.assigned_partitions[0].partitions == [0, 1, 2]
 
 
@@ -345,12 +345,12 @@ def test_targets_stay_for_an_interval_also_across_a_restart() -> None:
     a, b = Consumer(on, "a", "t"), Consumer(on, "b", "t")
     a.join()
     on.wait(999)
-    assert (b.join().member_epoch, b.owned) == (1, {})
+    assert (b.join().member_epoch, b.owned) == (2, {})
     row = consumers(on)
-    assert (row.group_state, row.group_epoch, row.assignment_epoch) == ("Assigning", 2, 1)
+    assert (row.group_state, row.group_epoch, row.assignment_epoch) == ("Assigning", 3, 2)
     on.restart()
     assert a.beat(report=True).assignment is None
     on.wait(1)
-    assert (a.beat(report=True).member_epoch, len(a.owned[T])) == (1, 2)
+    assert (a.beat(report=True).member_epoch, len(a.owned[T])) == (2, 2)
     settle(on, a, b)
     assert sorted(a.owned[T] + b.owned[T]) == [0, 1, 2]

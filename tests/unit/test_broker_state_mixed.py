@@ -68,15 +68,15 @@ def test_a_classic_member_joins_a_new_group() -> None:
     answer = old.join(SUBSCRIBED)
     assert (answer.error_code, len(answer.member_id), answer.leader, answer.protocol_type) == (0, 22, "", "consumer")
     a.beat()
-    assert (a.epoch, a.owned) == (1, {T: [0]})
+    assert (a.epoch, a.owned) == (2, {T: [0]})
     assert old.beat() == 0  # its share is not free yet
     a.beat(report=True)
-    assert (a.epoch, old.beat()) == (2, 27)
+    assert (a.epoch, old.beat()) == (3, 27)
     old.join(SUBSCRIBED)
     assert share(old.sync()) == {"t": [1]}
     assert consumers(on).group_state == "Stable"
     assert old.leave().members[0].error_code == 0
-    assert (a.beat().member_epoch, a.owned) == (3, {T: [0, 1]})
+    assert (a.beat().member_epoch, a.owned) == (4, {T: [0, 1]})
 
 
 def test_what_is_refused_to_classic_members() -> None:
@@ -137,3 +137,17 @@ def test_those_that_wait_are_told_of_the_change() -> None:
     assert not waiting.answered
     Consumer(on, "new", "t").join()
     assert (waiting.answer.error_code, old.beat()) == (27, 27)
+
+
+def test_a_classic_member_that_does_not_sync_is_put_out() -> None:
+    on = two_partitions()
+    a = Consumer(on, "a", "t")
+    a.join()
+    old, other = Member(on, version=9), Member(on, version=9)
+    old.join(SUBSCRIBED)
+    assert old.sync().error_code == 0
+    other.join(SUBSCRIBED)
+    on.wait(19_999)
+    assert (old.beat(), other.beat()) == (27, 0)
+    on.wait(1)
+    assert (old.beat(), other.beat()) == (27, 25)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Set
+from itertools import islice
 from typing import Final
 
 from kafkacodec.assignment.assignor import MemberSubscription, in_member_order, subscribers
 from kafkacodec.assignment.assignors import RangeAssignor
 from kafkacodec.assignment.levelling import level
 from kafkacodec.assignment.partitions import TopicPartition, in_order
-from kafkacodec.assignment.sticky import fill_equally
 from kafkacodec.broker.state.machine import Topics
 
 __all__ = ["TARGETS", "UNIFORM", "Divide", "topics_hash"]
@@ -42,8 +42,23 @@ def _uniform(
         for member in members
     }
     if all(len(each) == len(members) for each in wanting.values()):
-        return fill_equally({topic: partitions[topic] for topic in wanting}, kept)
+        return _deal({topic: partitions[topic] for topic in wanting}, kept)
     return level(partitions, wanting, kept)
+
+
+def _deal(partitions: Mapping[str, int], kept: Mapping[str, list[TopicPartition]]) -> dict[str, list[TopicPartition]]:
+    """Assign to members with equal subscriptions: each in turn what it lacks of its share, first what nobody had."""
+    had = {place for places in kept.values() for place in places}
+    places = [TopicPartition(topic, number) for topic, count in partitions.items() for number in range(count)]
+    share, larger = divmod(len(places), len(kept))
+    quotas = {member: share + (at < larger) for at, member in enumerate(kept)}
+    free = [place for place in places if place not in had]
+    free += [place for member, places in kept.items() for place in places[quotas[member] :]]
+    rest = iter(free)
+    return {
+        member: [*places[: quotas[member]], *islice(rest, max(0, quotas[member] - len(places)))]
+        for member, places in kept.items()
+    }
 
 
 def _range(

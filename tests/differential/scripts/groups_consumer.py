@@ -118,13 +118,8 @@ def refused_members(s):
     )
     a.beat(member_id="nobody", label="unknown-member", retry=())
     a.beat(group_id=s.name("none"), label="unknown-group", retry=())
-    s.ask(
-        "ConsumerGroupHeartbeat",
-        1,
-        on="a",
-        label="rejoins-with-0",
-        **{**a.fields(member_epoch=0), "topic_partitions": [], **a.joining},
-    )
+    again = {**a.fields(member_epoch=0), "topic_partitions": [], **a.joining}
+    a.took(s.ask("ConsumerGroupHeartbeat", 1, on="a", label="rejoins-with-0", **again))
     _pause()
     a.beat(subscribed_topic_names=[], label="gives-all-up", until=lambda h: h.assignment is not None)
     a.beat(server_assignor="best", label="unknown-assignor")

@@ -97,13 +97,13 @@ class ConsumerCalls(HeartbeatCalls[ConsumerGroup, ConsumerMember]):
         holder = group.static(request.instance_id) if request.instance_id is not None else None
         known = group.members.get(member_id)
         if request.member_epoch == 0:
-            if holder is not None and holder.id != member_id:
-                return holder if holder.epoch == AWAY else UNRELEASED_INSTANCE_ID
+            if holder is not None:
+                return holder if holder.epoch == AWAY or holder.classic is not None else UNRELEASED_INSTANCE_ID
             if known is None and len(group.members) >= self._groups.options.group_max_size:
                 return GROUP_MAX_SIZE_REACHED
             if known is None or known.epoch == AWAY:
                 return known or ConsumerMember(member_id)
-            return known.epoch_refusal(0, frozenset()) or known  # the answer to its joining was lost
+            return known  # the answer to its joining was lost, or it has forgotten what it knew
         if request.instance_id is not None:
             if holder is None:
                 return UNKNOWN_MEMBER_ID
@@ -215,7 +215,8 @@ class ConsumerCalls(HeartbeatCalls[ConsumerGroup, ConsumerMember]):
                 self._groups.reply(to, answer)
 
         if request.member_epoch == AWAY:
-            group.room.write([replace(member, epoch=AWAY).assignment_record(group.name)], written)
+            away = replace(member, epoch=AWAY, revoking=frozenset())
+            group.room.write([away.assignment_record(group.name)], written)
         else:
             self.remove(group, [member], written)
 
@@ -229,7 +230,8 @@ class ConsumerCalls(HeartbeatCalls[ConsumerGroup, ConsumerMember]):
 
     def _forget(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         super()._forget(group, member)
-        group.room.cancel(f"join {member.id}")
+        for timer in (f"join {member.id}", f"sync {member.id}"):
+            group.room.cancel(timer)
 
     def _session_ms(self, group: ConsumerGroup, member: ConsumerMember) -> int:
         return super()._session_ms(group, member) if member.classic is None else member.classic.session_timeout_ms

@@ -8,7 +8,7 @@ the state changes only when they are in the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.assignment.assignor import MemberSubscription
@@ -21,7 +21,9 @@ from kafkacodec.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKN
 from kafkacodec.messages.stored import StoredRecord
 from kafkacodec.patterns import whole_matcher
 
-__all__ = ["RECORDS", "ConsumerGroup"]
+__all__ = ["NEW_EPOCH", "RECORDS", "ConsumerGroup"]
+
+NEW_EPOCH: Final = 1
 
 _OFFSETS_WITH_EPOCHS = 9  # OffsetCommit: members of this protocol use it
 
@@ -32,9 +34,9 @@ class ConsumerGroup(EpochGroup[ConsumerMember]):
 
     room: Room
     topics: Topics
-    epoch: int = 0
+    epoch: int = NEW_EPOCH
     hash: int = 0  # of the topics that members subscribe to
-    assignment_epoch: int = 0
+    assignment_epoch: int = NEW_EPOCH
     assigned_at: int = 0  # when the targets were computed; 0 if a member should not wait for the next ones
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     target: dict[str, Places] = field(default_factory=dict)
@@ -243,7 +245,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember]):
             client_host=member.client_host,
             subscribed_topic_names=list(member.topics),
             subscribed_topic_regex=member.pattern,
-            assignment=assignment(member.assigned),
+            assignment=assignment(member.assigned | member.revoking),
             target_assignment=assignment(self.target.get(member.id, frozenset())),
             member_type=0 if member.classic is not None else 1,
         )

@@ -95,6 +95,12 @@ class ConsumerMember:
             return self._at(self.epoch, UNREVOKED, kept, leaving)
         return self._at(epoch, STABLE if free == wanted else UNRELEASED, kept | free, _NOTHING)
 
+    def without(self, places: Places) -> ConsumerMember:
+        """Return the member when it is to give up partitions of topics that it no longer subscribes to."""
+        if not places:
+            return self
+        return replace(self, state=UNREVOKED, assigned=self.assigned - places, revoking=self.revoking | places)
+
     def _at(self, epoch: int, state: int, assigned: Places, revoking: Places) -> ConsumerMember:
         return replace(self, epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking)
 

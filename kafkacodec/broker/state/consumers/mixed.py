@@ -66,21 +66,22 @@ class Mixed:
 
     def join(self, group: ConsumerGroup, request: Any, version: int, client: Client, to: Any) -> None:
         """Let a classic member join a group with members of the consumer protocol."""
-        instance = request.group_instance_id
-        if request.protocol_type != "consumer":
-            self._refuse(to, INCONSISTENT_GROUP_PROTOCOL, request.member_id, version)
-            return
-        if not request.member_id and instance is None and version >= _IDS_FIRST:
-            self._refuse(to, MEMBER_ID_REQUIRED, short_id(self._groups.new_id()), version)
-            return
+        if self._is_full(group, request.member_id):
+            self._refuse(to, GROUP_MAX_SIZE_REACHED, version)
+        elif not _has_protocol_in_common(group, request):
+            self._refuse(to, INCONSISTENT_GROUP_PROTOCOL, version)
+        elif not request.member_id and request.group_instance_id is None and version >= _IDS_FIRST:
+            promised = short_id(self._groups.new_id())
+            self._groups.reply(to, joined_error(MEMBER_ID_REQUIRED, promised, version))
+        else:
+            self._join_known(group, request, version, client, to)
+
+    def _join_known(self, group: ConsumerGroup, request: Any, version: int, client: Client, to: Any) -> None:
         member_id = request.member_id or short_id(self._groups.new_id())
         member = self._joining(group, request, member_id)
         after = member if isinstance(member, int) else _told(member, member_id, request, client)
         if isinstance(after, int) or isinstance(member, int):
-            self._refuse(to, after if isinstance(after, int) else INCONSISTENT_GROUP_PROTOCOL, member_id, version)
-            return
-        if not self._has_protocol_in_common(group, after):
-            self._refuse(to, INCONSISTENT_GROUP_PROTOCOL, member_id, version)
+            self._refuse(to, after if isinstance(after, int) else INCONSISTENT_GROUP_PROTOCOL, version)
             return
         if member.id == member_id:
             step = Step(group, member)
@@ -89,32 +90,42 @@ class Mixed:
         step.subscribe(after)
         step.divide(self._groups.setting(group.name, "consumer.assignment.interval.ms"))
         step.reconcile(self._owned(after))
-        group.room.write(step.records, partial(self._joined, group.name, step.member, version, to))
+        others = [each for each in group.members.values() if each.id != member.id]
+        downgrades = member.instance is not None and member.id in group.members
+        if downgrades and all(each.classic is not None for each in others):
+            last = replace(step.member, epoch=0) if step.raises else step.member  # 0: it has to join again
+            joined = partial(self._joined, group.name, last, version, to)
+            self.downgrade(group, [*others, last], joined, replaced=member.id, rebalances=step.raises)
+        else:
+            group.room.write(step.records, partial(self._joined, group.name, step.member, version, to))
 
     def _joined(self, name: str, member: ConsumerMember, version: int, to: Any, code: int) -> None:
         group = self._groups.find(name)
-        if code or not isinstance(group, ConsumerGroup) or member.classic is None:
-            self._refuse(to, code or UNKNOWN_MEMBER_ID, member.id, version)
+        if code or member.classic is None:
+            self._refuse(to, code or UNKNOWN_MEMBER_ID, version)
             return
-        group.room.cancel(f"join {member.id}")
-        self._watch(group, member)
+        if isinstance(group, ConsumerGroup):
+            group.room.cancel(f"join {member.id}")
+            late = partial(self._too_late, group.name, member.id, None)
+            group.room.set_timer(f"sync {member.id}", member.rebalance_timeout_ms, late)
+            self._watch(group, member)
         protocol = member.classic.protocols[0][0]
         made = messages.JoinGroupResponse(generation_id=member.epoch, protocol_type="consumer", protocol_name=protocol)
         made.member_id = member.id
         self._groups.reply(to, made)
 
     def _joining(self, group: ConsumerGroup, request: Any, member_id: str) -> ConsumerMember | int:
-        holder = group.static(request.group_instance_id) if request.group_instance_id is not None else None
-        if holder is not None and holder.id != member_id:
-            return FENCED_INSTANCE_ID if request.member_id else holder
-        if member_id not in group.members and len(group.members) >= self._groups.options.group_max_size:
-            return GROUP_MAX_SIZE_REACHED
-        return group.members.get(member_id) or ConsumerMember(member_id)
+        if request.group_instance_id is None:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        holder = group.static(request.group_instance_id)
+        if not request.member_id:
+            return holder or ConsumerMember(member_id)
+        if holder is None:
+            return UNKNOWN_MEMBER_ID
+        return holder if holder.id == member_id else FENCED_INSTANCE_ID
 
-    def _has_protocol_in_common(self, group: ConsumerGroup, after: ConsumerMember) -> bool:
-        others = [member.classic for member in group.members.values() if member.classic and member.id != after.id]
-        mine = {name for name, _ in after.classic.protocols} if after.classic else set()
-        return bool(mine.intersection(*({name for name, _ in other.protocols} for other in others)))
+    def _is_full(self, group: ConsumerGroup, member_id: str) -> bool:
+        return member_id not in group.members and len(group.members) >= self._groups.options.group_max_size
 
     def _owned(self, member: ConsumerMember) -> Places:
         found = decode_subscription(member.classic.protocols[0][1]) if member.classic is not None else None
@@ -126,8 +137,8 @@ class Mixed:
             (topic_id, number) for row in rows for number in row.partitions if (topic_id := ids[row.topic]) is not None
         )
 
-    def _refuse(self, to: Any, code: int, member_id: str, version: int) -> None:
-        self._groups.reply(to, joined_error(code, member_id, version))
+    def _refuse(self, to: Any, code: int, version: int) -> None:
+        self._groups.reply(to, joined_error(code, "", version))
 
     def _member(self, group: ConsumerGroup, request: Any) -> ConsumerMember | int:
         """Return the classic member of a SyncGroup or Heartbeat, or an error code."""
@@ -151,11 +162,12 @@ class Mixed:
         code = NONE
         if request.protocol_type not in (None, "consumer") or request.protocol_name not in (None, protocol):
             code = INCONSISTENT_GROUP_PROTOCOL
-        elif group.epoch > member.epoch and member.state != UNREVOKED:
+        elif group.assignment_epoch > member.epoch and member.state != UNREVOKED:
             code = REBALANCE_IN_PROGRESS
         if code:
             self._groups.reply(to, response(error_code=code))
             return
+        group.room.cancel(f"sync {member.id}")
         self._watch(group, member)
         share = self._share(member, member.assigned)
         self._groups.reply(to, response(protocol_type="consumer", protocol_name=protocol, assignment=share))
@@ -170,22 +182,23 @@ class Mixed:
             return NONE
         timer = f"join {member.id}"
         if not group.room.waits(timer):
-            late = partial(self._not_joined, group.name, member.id, member.epoch)
+            late = partial(self._too_late, group.name, member.id, member.epoch)
             group.room.set_timer(timer, member.rebalance_timeout_ms, late)
         return REBALANCE_IN_PROGRESS
 
     def _is_to_join(self, group: ConsumerGroup, member: ConsumerMember) -> bool:
-        if member.epoch < group.epoch or member.state == UNREVOKED:
+        if member.epoch < group.assignment_epoch or member.state == UNREVOKED:
             return True
         if member.state != UNRELEASED:
             return False
         taken = {place for each in group.members.values() for place in each.assigned | each.revoking}
         return not (group.target.get(member.id, frozenset()) - member.assigned) & taken
 
-    def _not_joined(self, name: str, member_id: str, epoch: int) -> None:
+    def _too_late(self, name: str, member_id: str, epoch: int | None) -> None:
+        """Remove a member that has not asked for its share in time, or has not joined again since an epoch."""
         group = self._groups.find(name)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if isinstance(group, ConsumerGroup) and member is not None and member.epoch == epoch:
+        if isinstance(group, ConsumerGroup) and member is not None and epoch in (None, member.epoch):
             self._remove(group, [member], lambda code: None)
 
     def _share(self, member: ConsumerMember, places: Places) -> bytes:
@@ -213,7 +226,8 @@ class Mixed:
             return None
         group = ConsumerGroup(Room(self._groups, classic.name), self._groups.topics)
         records = [member.metadata_record(group.name) for member in members]
-        records.append(group.epoch_record(classic.generation, 0))
+        counts = group.counts(group.subscriptions({member.id: member for member in members}, {}))
+        records.append(group.epoch_record(classic.generation, group.hash_of(counts)))
         records += group.target_records({member.id: member.assigned for member in members}, classic.generation, 0)
         records += [member.assignment_record(group.name) for member in members]
         for record in records:
@@ -236,9 +250,23 @@ class Mixed:
             classic=ClassicPart(member.session_timeout_ms, tuple(member.protocols.items())),
         )
 
-    def downgrade(self, group: ConsumerGroup, left: list[ConsumerMember], then: Callable[[int], None]) -> None:
-        """Make a classic group of the other members, which rebalance, after the last member of the consumer protocol
-        has left.
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        left: list[ConsumerMember],
+        then: Callable[[int], None],
+        *,
+        replaced: str | None = None,
+        rebalances: bool = True,
+    ) -> None:
+        """Make a classic group when the last member of the consumer protocol goes.
+
+        Args:
+            group: the present group.
+            left: the members of the classic group.
+            then: gets the error code.
+            replaced: the id of the last member of the consumer protocol, if the last of `left` takes its place.
+            rebalances: whether the members have to join again.
         """
         classic = ClassicGroup(group.room, self._groups.options, self._groups.new_id)
         classic.generation, classic.protocol_type, classic.since = group.epoch, "consumer", group.room.now
@@ -252,7 +280,8 @@ class Mixed:
                 part.session_timeout_ms,
                 dict(part.protocols),
             )
-            made.assignment = self._share(member, group.target.get(member.id, frozenset()))
+            had = replaced if replaced is not None and member is left[-1] else member.id
+            made.assignment = self._share(member, group.target.get(had, frozenset()))
             classic.members[member.id] = made
         classic.protocol, classic.leader = classic.elected(), left[0].id
 
@@ -262,10 +291,18 @@ class Mixed:
                 for member_id, member in now.members.items():
                     member.protocols = classic.members[member_id].protocols
                 now.start()
-                now.settle(left=True)
+                now.settle(left=rebalances)
             then(code)
 
         group.room.write([*group.tombstones(), classic.record()], written)
+
+
+def _has_protocol_in_common(group: ConsumerGroup, request: Any) -> bool:
+    """Whether a classic member offers a protocol that all present classic members offer."""
+    common = {entry.name for entry in request.protocols}
+    for part in (member.classic for member in group.members.values()):
+        common &= {name for name, _ in part.protocols} if part is not None else common
+    return request.protocol_type == "consumer" and bool(common)
 
 
 def _told(member: ConsumerMember, member_id: str, request: Any, client: Client) -> ConsumerMember | int:

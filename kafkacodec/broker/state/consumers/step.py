@@ -33,6 +33,7 @@ class Step:
         self._patterns = dict(group.patterns)
         self._epoch, self._target_epoch = group.epoch, group.assignment_epoch
         self._new = member.id not in group.members
+        self._resubscribed = False
         if replaces is not None:
             self.records += group.members[replaces].tombstones(group.name)
             self._targets[member.id] = group.target.get(replaces, frozenset())
@@ -47,10 +48,17 @@ class Step:
         self._subscriptions = self._group.subscriptions(self._members, self._patterns)
         self._counts = self._group.counts(self._subscriptions)
         hash_ = self._group.hash_of(self._counts)
-        changed = (after.topics, after.pattern) != (before.topics, before.pattern)
-        if changed or hash_ != self._group.hash or (self._new and self._replaces is None):
+        named = set(after.topics) != set(before.topics)
+        self._resubscribed = named or after.pattern != before.pattern
+        finds = after.pattern != before.pattern and after.pattern in self._patterns
+        if named or finds or hash_ != self._group.hash:
             self._epoch += 1
             self.records.append(self._group.epoch_record(self._epoch, hash_))
+
+    @property
+    def raises(self) -> bool:
+        """Whether the epoch of the group goes up."""
+        return self._epoch > self._group.epoch
 
     def _drop_patterns(self) -> None:
         """Forget regular expressions that no member has."""
@@ -77,9 +85,13 @@ class Step:
     def reconcile(self, owned: Places | None) -> None:
         """Move the member closer to its target."""
         epoch = self._target_epoch
-        taken = {place for each in self._members.values() for place in each.assigned | each.revoking}
+        others = [each for each in self._members.values() if each.id != self.member.id]
+        taken = {place for each in others for place in each.assigned | each.revoking}
         target = self._targets.get(self.member.id, frozenset())
         after = self.member.reconciled(target, epoch, taken, owned)
+        if self._resubscribed:
+            ids = {self._group.topics.id_of(topic) for topic in self._subscriptions[self.member.id].topics}
+            after = after.without(frozenset(place for place in after.assigned if place[0] not in ids))
         if self._new or after != self.member:
             self.records.append(after.assignment_record(self._group.name))
         self.member = after
@@ -93,7 +105,8 @@ class Step:
         records = [record for member in gone for record in member.tombstones(group.name)]
         records += [group.pattern_record(pattern, None) for pattern in sorted(group.patterns.keys() - wanted)]
         counts = group.counts(group.subscriptions(left, group.patterns))
-        return [*records, group.epoch_record(group.epoch + 1, group.hash_of(counts))]
+        records.append(group.epoch_record(group.epoch + 1, group.hash_of(counts)))
+        return records if left else [*records, *group.target_records({}, group.epoch + 1, group.room.now)]
 
     @staticmethod
     def resolution(group: ConsumerGroup) -> list[StoredRecord]:
