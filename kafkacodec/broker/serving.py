@@ -470,7 +470,7 @@ class Serving:
         if wrong is not None:
             raise error(wrong.code)(wrong.text)
         _, records = self._node.new_topic(name, partitions, config)
-        self._record(records, f"topic {name!r} cannot be written to the metadata log")
+        self._record(records, f"topic {name!r} cannot be stored: the log has the reason")
 
     def _leave(self) -> None:
         """Record that no broker runs, so that another one, also Apache Kafka, can register with its id at once."""

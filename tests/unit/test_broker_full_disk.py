@@ -7,10 +7,12 @@ import logging
 import os
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kafkacodec as kc
+from kafkacodec import errors
 from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
@@ -19,6 +21,7 @@ from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.settings import LogConfig
+from tests.broker_wire import wire_to
 
 START = 1_700_000_000_000
 HOUR = 3_600_000
@@ -111,3 +114,55 @@ def test_each_partition_is_tried_and_deleted_topics_go(tmp_path: Path, caplog: p
     assert [log.start_offset for log in logs] == [50, 50]
     assert not caplog.records
     directory.close()
+
+
+def without_room_for(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A disk that has room for everything but new files of this name, as one with a few bytes left in other files."""
+    real = Disk.write
+
+    def write(self: Disk, file: OpenFile, data: bytes | bytearray | memoryview, position: int) -> None:
+        if name in file.path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        real(self, file, data, position)
+
+    monkeypatch.setattr(Disk, "write", write)
+
+
+def test_a_topic_without_room_for_its_directories_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kc.broker.serve(tmp_path, topics=["orders"]) as broker, wire_to(broker) as wire:
+        new = {"name": "new", "num_partitions": 3, "replication_factor": 1}
+        more = {"name": "orders", "count": 3, "assignments": None}
+        without_room_for(monkeypatch, "-2/partition.metadata")
+        for _ in range(2):  # it is not there the second time either
+            made: Any = wire.ask("CreateTopics", 7, topics=[new], timeout_ms=9000)
+            added: Any = wire.ask("CreatePartitions", 3, topics=[more], timeout_ms=9000)
+            assert [row.error_code for row in (*made.topics, *added.results)] == [errors.KAFKA_STORAGE_ERROR] * 2
+        with pytest.raises(errors.BrokerError, match="topic 'other' cannot be stored: the log"):
+            broker.create_topic("other", 3)
+        known: Any = wire.ask("Metadata", 9, topics=None)
+        assert [(row.name, len(row.partitions)) for row in known.topics] == [("orders", 1)]
+        places = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+        assert places == ["__cluster_metadata-0", "orders-0"]
+        assert "__cluster_metadata-0 could not be appended to: [Errno 28] No space left on device: " in caplog.text
+        assert "new-2" in caplog.text
+        monkeypatch.undo()
+        again: Any = wire.ask("CreateTopics", 7, topics=[new], timeout_ms=9000)
+        assert again.topics[0].error_code == errors.NONE
+
+
+def test_a_topic_that_is_made_again_has_no_records_of_one_that_could_not_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def rename(self: Disk, old: str, new: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), old)
+
+    with kc.broker.serve(tmp_path, topics=["orders"]) as broker, wire_to(broker) as wire:
+        broker.write("orders", [(b"k", b"of the old one")])
+        monkeypatch.setattr(Disk, "rename", rename)
+        wire.ask("DeleteTopics", 4, topic_names=["orders"], timeout_ms=9000)
+        assert "the files of topic orders cannot be deleted: [Errno 5]" in caplog.text
+        monkeypatch.undo()
+        broker.create_topic("orders")
+        assert len(broker.records("orders")) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import uuid
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client, errors, messages
 from kafkacodec.log import LogWriter, read_cluster_metadata
+from kafkacodec.log.growing.directory import GrowingDirectory
+from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.messages.stored import encode_metadata_record
 from tests.broker_wire import wire_to
@@ -133,15 +137,23 @@ def asked(kafka: kc.broker.Broker, topic: str) -> list[int]:
     return [fetch.responses[0].partitions[0].error_code, offsets.topics[0].partitions[0].error_code]
 
 
-def test_a_partition_that_cannot_be_made_has_a_storage_error_until_it_can(tmp_path: Path) -> None:
+def test_a_partition_that_cannot_be_opened_has_a_storage_error_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = GrowingDirectory.open
+
+    def open_log(self: GrowingDirectory, topic: str, number: int, *more: Any, **options: Any) -> PartitionLog:
+        if topic == "late" and self.has(topic, number):  # the disk fails between its creation and its use
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(self, topic, number, *more, **options)
+
+    monkeypatch.setattr(GrowingDirectory, "open", open_log)
     with kc.broker.serve(tmp_path, topics=["other"]) as kafka:
-        in_the_way = tmp_path / "late-0"
-        in_the_way.touch()
         kafka.create_topic("late")
         assert produced(kafka, "late") == errors.KAFKA_STORAGE_ERROR
         assert asked(kafka, "late") == [errors.KAFKA_STORAGE_ERROR] * 2
         assert produced(kafka, "other") == 0
-        in_the_way.unlink()
+        monkeypatch.undo()
         assert produced(kafka, "late") == 0
         assert asked(kafka, "late") == [0, 0]
 

@@ -134,10 +134,10 @@ class Runner:
 
     def _failed(self, append: Append, error: Exception, effect: Effect, waiting: deque[Effect]) -> None:
         if not isinstance(error, OSError):
-            _log.error("%s could not be appended to", append.log, exc_info=error)
+            _log.error("%s could not be appended to", _name_of(append.log), exc_info=error)
         elif append.log not in self._failing:
             self._failing.add(append.log)
-            _log.error("%s could not be appended to: %s", append.log, error)
+            _log.error("%s could not be appended to: %s", _name_of(append.log), error)
         if append.token is not None:
             waiting.append(self._service.not_appended(append.token, error, self.now))
             return
@@ -174,3 +174,8 @@ class Runner:
         deadline = self._service.next_deadline()
         if deadline is not None:
             self._timer.set(deadline - self._ahead)
+
+
+def _name_of(log: Hashable) -> str:
+    """A log in messages: orders-0."""
+    return "-".join(map(str, log)) if isinstance(log, tuple) else str(log)

@@ -52,10 +52,11 @@ Done = Callable[[int], Any]
 
 
 class Changes(NamedTuple):
-    """Records of the metadata log."""
+    """Records of the metadata log, and the partitions that they make: topic, its id, number, leader epoch."""
 
     rows: Sequence[tuple[bytes | None, bytes | None]]
     timestamp: int
+    makes: Sequence[tuple[str, uuid.UUID, int, int]]
 
 
 class Node:
@@ -134,7 +135,8 @@ class Node:
             effect: Effect = done(errors.NONE)
             return effect
         rows = [(None, record) for record in records]
-        return Effect([Append((CLUSTER_METADATA, 0), Changes(rows, int(now)), partial(self._changed, records, done))])
+        changes = Changes(rows, int(now), self.catalog.partitions_made(records))
+        return Effect([Append((CLUSTER_METADATA, 0), changes, partial(self._changed, records, done))])
 
     def change_rows(self, records: Sequence[bytes], request: Request, response: Any, rows: Sequence[Any]) -> Effect:
         """Append records to the metadata log, then answer; if they cannot be kept, rows without an error say so."""

@@ -7,7 +7,7 @@ the state at the start: `kafkacodec.log` reads the same records in the same way.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kafkacodec import messages
@@ -95,6 +95,19 @@ class Catalog:
         record = decode_metadata_record(value)
         if record is not None:
             self.apply(record)
+
+    def partitions_made(self, values: Iterable[bytes]) -> list[tuple[str, uuid.UUID, int, int]]:
+        """The partitions that stored records would make: the topic, its id, the number and the leader epoch."""
+        names: dict[uuid.UUID, str] = {}
+        found = []
+        for value in values:
+            record = decode_metadata_record(value)
+            if isinstance(record, messages.TopicRecord):
+                names[record.topic_id] = record.name
+            elif isinstance(record, messages.PartitionRecord):
+                name = names.get(record.topic_id) or self._ids[record.topic_id]
+                found.append((name, record.topic_id, record.partition_id, record.leader_epoch))
+        return found
 
     def apply(self, record: Any) -> None:
         """Apply a record."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kafkacodec.broker.topics.compaction import Background
     from kafkacodec.broker.topics.waiting import Waiting
     from kafkacodec.log.growing.directory import GrowingDirectory
+    from kafkacodec.log.growing.log import PartitionLog
+    from kafkacodec.log.growing.settings import LogConfig
 
 __all__ = ["Topics"]
 
@@ -167,21 +169,48 @@ class Topics:
     def _open(self, topic: _Topic, number: int, epoch: int) -> Partition:
         config = self._config_of(topic)
         self._unopened[topic.name, number] = epoch
-        try:
-            log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
-        except DecodeError as error:
-            way_out = "serve it read-only, or a copy without what is damaged, which kafkacodec recover makes"
-            raise OSError(errno.EIO, f"{error}; {way_out}") from error
-        except OtherTopic as error:  # of a topic of that name that was deleted when the disk did not rename it
-            aside = self._directory.set_aside(topic.name, number)
-            _log.warning("%s: set aside as %s, whose records are not served", error, aside)
-            log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
-        log.begin_epoch(epoch)
+        log = self._log_of(topic.name, topic.id, number, epoch, config.of_log())
         del self._unopened[topic.name, number]
         partition = topic.partitions[number] = Partition(topic.name, topic.id, number, log, epoch, config)
         self._partitions[topic.name, number] = partition
         self.flushes.watch(partition)
         return partition
+
+    def _log_of(
+        self, name: str, topic_id: uuid.UUID, number: int, epoch: int, config: LogConfig | None = None
+    ) -> PartitionLog:
+        try:
+            log = self._directory.open(name, number, config, topic_id=topic_id)
+        except DecodeError as error:
+            way_out = "serve it read-only, or a copy without what is damaged, which kafkacodec recover makes"
+            raise OSError(errno.EIO, f"{error}; {way_out}") from error
+        except OtherTopic as error:  # of a topic of that name that was deleted when the disk did not rename it
+            aside = self._directory.set_aside(name, number)
+            _log.warning("%s: set aside as %s, whose records are not served", error, aside)
+            log = self._directory.open(name, number, config, topic_id=topic_id)
+        log.begin_epoch(epoch)
+        return log
+
+    def _change(self, metadata: Partition, changes: Any) -> Appended:
+        """Append records to the metadata log, once the logs of the partitions that they make are there.
+
+        On a full disk, metadata of a few bytes often finds room where a directory does not: the topic would be there,
+        and refuse all records.
+
+        Raises:
+            OSError: something has no room. Nothing was appended, and no new directory is left.
+        """
+        made: list[tuple[str, int]] = []
+        try:
+            for name, topic_id, number, epoch in changes.makes:
+                if not self._directory.has(name, number):
+                    made.append((name, number))
+                self._log_of(name, topic_id, number, epoch)
+            return metadata.append(bytearray(_batch(changes)))
+        except OSError:
+            for key in made:
+                self._directory.discard(*key)
+            raise
 
     def tell_unserved(self, is_elsewhere: Callable[[str], bool]) -> None:
         """Warn of partitions in the directory that belong to no topic; `is_elsewhere` tells those of dialects."""
@@ -260,10 +289,10 @@ class Topics:
         for number in topic.partitions:
             self.flushes.forget(self._partitions.pop((name, number)))
             self._waiting.touch((name, number))
-            try:
-                self._directory.delete(name, number)
-            except OSError as error:
-                _log.error("the directory of %s-%d cannot be deleted: %s", name, number, error)
+        try:
+            self._directory.delete(name, topic.partitions)
+        except OSError as error:
+            _log.error("the files of topic %s cannot be deleted: %s", name, error)
         return name
 
     # Of the host
@@ -287,6 +316,8 @@ class Topics:
             found = partition.append(data.batch())
         elif isinstance(data, (bytes, bytearray, memoryview)):
             found = partition.append(data if isinstance(data, bytearray) else bytearray(data))
+        elif log == _METADATA:
+            found = self._change(partition, data)
         else:
             found = partition.append(bytearray(_batch(data)))
         if log == _METADATA and partition.must_flush:  # at once: records about a new topic follow

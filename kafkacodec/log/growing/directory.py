@@ -132,6 +132,10 @@ class GrowingDirectory:
                     found.append(PartitionFound(parts.topic, parts.partition, topic_id))
         return sorted(found, key=lambda p: (p.topic, p.partition))
 
+    def has(self, topic: str, partition: int) -> bool:
+        """Whether there is a directory of this name, of whatever topic."""
+        return os.path.lexists(self._path_of(topic, partition))
+
     @property
     def unopened(self) -> set[Key]:
         """The partitions in the directory that are not open."""
@@ -154,16 +158,16 @@ class GrowingDirectory:
             OSError: a file cannot be read or written.
         """
         key = (topic, partition)
+        layout.check_topic(topic)
+        path = self._path_of(topic, partition)
+        known = None if topic_id is None else self._topic_id(path)
+        if known is not None and known != topic_id:
+            raise OtherTopic(f"{path}: the topic's id is {topic_id}, but the partition has {known}")
         log = self.logs.get(key)
         if log is not None:
             log.config = config or log.config
             return log
-        layout.check_topic(topic)
         self.begin()
-        path = self._path_of(topic, partition)
-        known = self._topic_id(path)
-        if topic_id is not None and known is not None and known != topic_id:
-            raise OtherTopic(f"{path}: the topic's id is {topic_id}, but the partition has {known}")
         os.makedirs(path, exist_ok=True)
         if topic_id is not None and known is None:
             self._disk.replace(
@@ -180,17 +184,25 @@ class GrowingDirectory:
         )
         return log
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Rename a partition's directory, so that the name is free; `purge` removes it later.
+    def delete(self, topic: str, partitions: Iterable[int]) -> None:
+        """Rename the directories of partitions, so that the names are free; `purge` removes them later.
 
         Raises:
             KeyError: there is none.
-            OSError: it cannot be renamed, and is as before.
+            OSError: one cannot be renamed, and is as before; the others are.
         """
-        aside = self.set_aside(topic, partition, "delete")
-        self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
-        with suppress(OSError):  # the disk may be full, which the deletion ends; the next checkpoints are without it
+        failed: OSError | None = None
+        for partition in partitions:
+            try:
+                aside = self.set_aside(topic, partition, "delete")
+            except OSError as error:
+                failed = error
+            else:
+                self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
+        with suppress(OSError):  # the disk may be full, which the deletion ends; the next checkpoints are without them
             self.write_checkpoints()
+        if failed is not None:
+            raise failed
 
     def set_aside(self, topic: str, partition: int, state: str = "stray") -> str:
         """Rename a partition's directory, as a broker does with one that is of no topic that it knows; its new path.
@@ -205,11 +217,19 @@ class GrowingDirectory:
         suffix = f"-{partition}.{uuid.uuid4().hex}-{state}"
         aside = os.path.join(self.path, topic[: _LONGEST_NAME - len(suffix)] + suffix)
         self._disk.rename(path, aside)
+        self._forget(key)
+        return aside
+
+    def discard(self, topic: str, partition: int) -> None:
+        """Remove the directory of a partition that nobody has used yet; nothing happens if there is none."""
+        shutil.rmtree(self._path_of(topic, partition), ignore_errors=True)
+        self._forget((topic, partition))
+
+    def _forget(self, key: Key) -> None:
         self.logs.pop(key, None)
         self._found.discard(key)
         for offsets in (self._recovery_points, self._log_starts, self.high_watermarks, self.cleaned):
             offsets.pop(key, None)
-        return aside
 
     def purge(self, now: int | None = None, *, everything: bool = False) -> None:
         """Remove the directories of deleted partitions, and deleted segments, whose time has come."""
