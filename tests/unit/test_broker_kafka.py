@@ -380,6 +380,24 @@ def test_what_cannot_be_recorded_is_not_said_to_be_done(monkeypatch):
         assert row.error_code == errors.NONE
 
 
+def test_the_metadata_log_is_no_topic_that_clients_make_or_write():
+    """Records that a client wrote to it would be read as metadata."""
+    name = "__cluster_metadata"
+    with kc.broker.serve() as broker, wire_to(broker) as wire:
+        [made] = wire.ask(
+            "CreateTopics", 7, topics=[{"name": name, "num_partitions": 1, "replication_factor": 1}]
+        ).topics
+        [asked] = wire.ask("Metadata", 9, topics=[{"name": name}]).topics
+        entry = {"name": name, "partition_data": [{"index": 0, "records": kc.encode([(b"k", b"v")])}]}
+        [sent] = wire.ask("Produce", 9, topic_data=[entry], acks=-1, timeout_ms=9000).responses[0].partition_responses
+        unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+        assert [made.error_code, asked.error_code] == [errors.TOPIC_AUTHORIZATION_FAILED, unknown]
+        assert sent.error_code == errors.INVALID_TOPIC_EXCEPTION
+        with pytest.raises(errors.BrokerError, match="'__cluster_metadata' is the log of the cluster's metadata"):
+            broker.write(name, [(b"k", b"v")])
+        assert wire.ask("Metadata", 9, topics=None).topics == []
+
+
 def test_a_directory_belongs_to_one_broker(tmp_path):
     with kc.broker.serve(tmp_path), pytest.raises(OSError, match=r"lock|in use"), kc.broker.serve(tmp_path):
         pass

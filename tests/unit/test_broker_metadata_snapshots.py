@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import kafkacodec as kc
-from kafkacodec.log import LogDirectory, read_cluster_metadata
+from kafkacodec.log import LogDirectory, LogWriter, read_cluster_metadata
 from kafkacodec.log.state.metadata_snapshot import encode_metadata_snapshot
 from kafkacodec.messages.stored import encode_metadata_record
 from tests.patience import eventually
@@ -68,8 +68,9 @@ def test_a_crash_between_a_snapshot_and_the_cut_changes_nothing(tmp_path: Path) 
 
 def test_a_log_with_unknown_records_stays_whole(tmp_path: Path, caplog) -> None:
     known = encode_metadata_record(kc.messages.NoOpRecord(), 0)
-    with kc.broker.serve(tmp_path) as kafka:
-        kafka.write("__cluster_metadata", [(None, known[:1] + bytes([99]) + known[2:])])
+    kc.broker.serve(tmp_path).stop()
+    with LogWriter(tmp_path, "__cluster_metadata", 0, append=True) as log:
+        log.write([(None, known[:1] + bytes([99]) + known[2:])])
     with kc.broker.serve(tmp_path, config=OFTEN | {"metadata.log.max.record.bytes.between.snapshots": 10}):
         eventually(lambda: "cannot be written to a snapshot" in caplog.text)
     assert files(tmp_path, ".checkpoint") == []

@@ -8,6 +8,7 @@ from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.node import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ZERO_UUID
 from kafkacodec.broker.state.leaders import NO_LEADER
 from kafkacodec.broker.topics.names import wrong_name
+from kafkacodec.internal_records import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -102,7 +103,7 @@ def _add_asked(node: Node, response: Any, rows: Any, operations: bool) -> list[s
         elif wrong_name(row.name):
             others.append(made(error_code=errors.INVALID_TOPIC_EXCEPTION, name=row.name))
         else:
-            missing.append(row.name)
+            missing += [row.name] * (row.name != CLUSTER_METADATA)
             internal = node.is_internal(row.name)
             code = errors.UNKNOWN_TOPIC_OR_PARTITION
             others.append(made(error_code=code, name=row.name, is_internal=internal))

@@ -12,6 +12,7 @@ from kafkacodec.broker.kafka.node import ZERO_UUID
 from kafkacodec.broker.topics.configs import check
 from kafkacodec.broker.topics.names import alike, wrong_name
 from kafkacodec.datatypes import NamedTuple
+from kafkacodec.internal_records import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -97,6 +98,9 @@ def refuses_topic(node: Node, topic: Any, made: Sequence[Any]) -> _Wrong | None:
     wrong = wrong_name(topic.name)
     if wrong:
         return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong}")
+    if topic.name == CLUSTER_METADATA:  # the same answer as Apache Kafka's
+        text = f"'{topic.name}' is the log of the cluster's metadata, which only the broker makes and writes."
+        return _Wrong(errors.TOPIC_AUTHORIZATION_FAILED, text)
     if node.catalog.topic(topic.name) is not None:
         return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     if node.is_taken(topic.name):
