@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.integration.class_archives import mapped
+
 __all__ = [
     "ALL_RELEASES",
     "BETWEEN",
@@ -112,8 +114,8 @@ def java(release: str = "jars", *more: Path) -> list[str]:
     """
     prepare(release)
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xmx512m"]
-    archived = [f"-XX:SharedArchiveFile={archive(release)}"] if archive(release).exists() else []
-    return ["java", *quick, *archived, "-cp", os.pathsep.join([_classpath(release), *(f"{jars}/*" for jars in more)])]
+    path = os.pathsep.join([_classpath(release), *(f"{jars}/*" for jars in more)])
+    return ["java", *quick, *mapped(archive(release)), "-cp", path]
 
 
 def archive(release: str) -> Path:

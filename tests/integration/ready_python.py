@@ -10,25 +10,21 @@ The first of them starts the server, which ends with the process that has called
 
 from __future__ import annotations
 
+# What takes long to import is imported where it is used: there is a program for each worker.
 import array
-import atexit
 import contextlib
-import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
-import time
 from typing import Any
 
 # Where the server listens, which process it ends with, and the ordinary Python.
 _VARIABLE = "KAFKACODEC_READY_PYTHON"
 _FORKED = ("pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner")
 _IMPORTED = (
+    "encodings.idna",
     "pyspark.worker",
     "pyspark.sql.worker.commit_data_source_write",
     "pyspark.sql.worker.create_data_source",
@@ -44,16 +40,32 @@ _IMPORTED = (
     "kafkacodec.spark.kafkalog",
 )
 _FILES = array.array("i", [0, 1, 2])
+_PROGRAM = """#!/bin/sh
+case $1,$2 in
+    {forked}) exec "{python}" -I -S "{this}" "$@" ;;
+    *) exec "{python}" "$@" ;;
+esac
+"""
 
 
 def prepare() -> tuple[str, int, str]:
     """One server is for this process and all that it starts; returns what `start` needs."""
     if _VARIABLE not in os.environ:
+        import atexit
+        import shutil
+        import tempfile
+
         place = tempfile.mkdtemp(prefix="kafkacodec-python-")
         atexit.register(shutil.rmtree, place, ignore_errors=True)
         program = os.path.join(place, "python")
         with open(program, "w") as script:
-            script.write(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{os.path.abspath(__file__)}" "$@"\n')
+            script.write(
+                _PROGRAM.format(
+                    python=sys.executable,
+                    forked="|".join(f"-m,{module}" for module in _FORKED),
+                    this=os.path.abspath(__file__),
+                )
+            )
         os.chmod(program, 0o755)
         os.environ[_VARIABLE] = json.dumps([place, os.getpid(), sys.executable])
     place, owner, python = json.loads(os.environ[_VARIABLE])
@@ -93,6 +105,12 @@ def _forward(child: int, number: int) -> None:
 def start(place: str, owner: int, python: str) -> str:
     """Where the server listens, which is started if there is none."""
     path = os.path.join(place, "socket")
+    if os.path.exists(path):
+        return path
+    import fcntl
+    import subprocess
+    import time
+
     with open(os.path.join(place, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(path):
@@ -120,6 +138,7 @@ def serve(place: str, owner: int) -> None:
     import gc
     import importlib
     import select
+    import shutil
 
     sys.path.pop(0)  # the directory of this file
     for name in _IMPORTED:
@@ -201,10 +220,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["serve"]:
         serve(arguments[1], int(arguments[2]))
         return
-    place, owner, python = json.loads(os.environ[_VARIABLE])
-    if arguments[:1] == ["-m"] and arguments[1] in _FORKED:
-        sys.exit(ask(place, owner, python, arguments))
-    os.execv(python, [python, *arguments])
+    sys.exit(ask(*json.loads(os.environ[_VARIABLE]), arguments))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def test_version(version, server, tmp_path):
     (tmp_path / "text" / "lines").write_text("one\ntwo\n")
     command = [python(version), "-m", "tests.integration.spark_version", sample(SEGMENT).path, tmp_path, server]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME"):
         environment.pop(name, None)
     run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
