@@ -51,31 +51,42 @@ esac
 def prepare() -> tuple[str, int, str]:
     """One server is for this process and all that it starts; returns what `start` needs."""
     if _VARIABLE not in os.environ:
-        import atexit
-        import shutil
-        import tempfile
-
-        place = tempfile.mkdtemp(prefix="kafkacodec-python-")
-        atexit.register(shutil.rmtree, place, ignore_errors=True)
-        program = os.path.join(place, "python")
-        with open(program, "w") as script:
-            script.write(
-                _PROGRAM.format(
-                    python=sys.executable,
-                    forked="|".join(f"-m,{module}" for module in _FORKED),
-                    this=os.path.abspath(__file__),
-                )
-            )
-        os.chmod(program, 0o755)
-        os.environ[_VARIABLE] = json.dumps([place, os.getpid(), sys.executable])
+        os.environ[_VARIABLE] = _prepared(sys.executable)
     place, owner, python = json.loads(os.environ[_VARIABLE])
     return place, owner, python
 
 
 def use() -> None:
     """Sessions that this process begins take their workers from the server."""
-    place, _, _ = prepare()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = os.path.join(place, "python")
+    prepare()
+    os.environ.update(_chosen(os.environ[_VARIABLE]))
+
+
+def variables(python: str) -> dict[str, str]:
+    """What `use` sets, for a program of another environment, whose own server has the modules of that."""
+    prepared = _prepared(python)
+    return {_VARIABLE: prepared, **_chosen(prepared)}
+
+
+def _prepared(python: str) -> str:
+    """The value of the variable, for a server that has not been started."""
+    import atexit
+    import shutil
+    import tempfile
+
+    place = tempfile.mkdtemp(prefix="kafkacodec-python-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    program = os.path.join(place, "python")
+    forked = "|".join(f"-m,{module}" for module in _FORKED)
+    with open(program, "w") as script:
+        script.write(_PROGRAM.format(python=python, forked=forked, this=os.path.abspath(__file__)))
+    os.chmod(program, 0o755)
+    return json.dumps([place, os.getpid(), python])
+
+
+def _chosen(prepared: str) -> dict[str, str]:
+    place, _, _ = json.loads(prepared)
+    return dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), os.path.join(place, "python"))
 
 
 def ask(place: str, owner: int, python: str, arguments: list[str]) -> int:
@@ -220,7 +231,8 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["serve"]:
         serve(arguments[1], int(arguments[2]))
         return
-    sys.exit(ask(*json.loads(os.environ[_VARIABLE]), arguments))
+    place, owner, python = json.loads(os.environ[_VARIABLE])
+    sys.exit(ask(place, owner, python, arguments))
 
 
 if __name__ == "__main__":

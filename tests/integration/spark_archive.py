@@ -45,7 +45,7 @@ import kafkacodec as kc
 log, place = sys.argv[1:]
 spark = kc.spark.session({"spark.sql.shuffle.partitions": "2"}, master="local[2]", quick_start=True)
 spark.read.format("kafkalog").load(log).groupBy("partition").count().collect()
-rows = spark.readStream.format("kafkalog").load(log).select("key", "value")
+rows = spark.readStream.format("kafkalog").load(log).selectExpr("binary(string(key)) AS key", "value")
 for kind, options in (("kafkalog", {"topic": "t"}), ("parquet", {})):
     writer = rows.writeStream.format(kind).options(**options).option("checkpointLocation", f"{place}/{kind}.check")
     writer.trigger(availableNow=True).start(f"{place}/{kind}").awaitTermination()

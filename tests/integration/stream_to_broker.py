@@ -16,6 +16,11 @@ def main(files, server, prefix, checkpoint, tasks, gate=None):
     conf = {"spark.driver.memory": "700m", "spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
     ready_python.use()
     spark = kc.spark.session(conf, master=f"local[{tasks}]", quick_start=True)
+    start(spark, files, server, prefix, checkpoint, tasks, gate).awaitTermination()
+
+
+def start(spark, files, server, prefix, checkpoint, tasks, gate=None):
+    """The query in a session that is there."""
     kc.spark.register(spark)
 
     def held(batches):
@@ -32,7 +37,7 @@ def main(files, server, prefix, checkpoint, tasks, gate=None):
         "topic": prefix,
     }
     writer = writer.options(**given).option("checkpointLocation", checkpoint).trigger(availableNow=True)
-    writer.start().awaitTermination()
+    return writer.start()
 
 
 if __name__ == "__main__":

@@ -12,20 +12,25 @@ from tests.integration import ready_python
 
 
 def main(logs, out, checkpoint, *given):
-    options = dict(pair.split("=", 1) for pair in given if "=" in pair)
     ready_python.use()
     spark = kc.spark.session({"spark.driver.memory": "700m"}, master="local[2]", quick_start=True)
-    reader = spark.readStream.format("kafkalog" if logs else "kafkabroker").options(**options)
-    stream = reader.load(logs) if logs else reader.load()
-    rows = stream.selectExpr("partition", "offset", "string(key) AS key", "string(value) AS value")
-    writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
-    trigger = {"availableNow": True} if "once" in given else {"processingTime": "100 milliseconds"}
-    query = writer.trigger(**trigger).start(out)
+    query = start(spark, logs, out, checkpoint, *given)
     try:
         query.awaitTermination()
     except Exception as error:
         print("FAILED", str(error)[:100000], flush=True)
         sys.exit(3)
+
+
+def start(spark, logs, out, checkpoint, *given):
+    """The query in a session that is there."""
+    options = dict(pair.split("=", 1) for pair in given if "=" in pair)
+    reader = spark.readStream.format("kafkalog" if logs else "kafkabroker").options(**options)
+    stream = reader.load(logs) if logs else reader.load()
+    rows = stream.selectExpr("partition", "offset", "string(key) AS key", "string(value) AS value")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    trigger = {"availableNow": True} if "once" in given else {"processingTime": "100 milliseconds"}
+    return writer.trigger(**trigger).start(out)
 
 
 def written(out):

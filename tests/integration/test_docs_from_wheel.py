@@ -22,6 +22,7 @@ from typing import NamedTuple
 import pytest
 
 from tests import wheel
+from tests.integration import ready_python
 from tests.page_examples import BLOCK, assert_printed, program
 from tests.wheel import ROOT
 
@@ -69,14 +70,14 @@ class Place(NamedTuple):
     directory: Path
     python: Path
 
-    def run(self, *command: object, seconds: int = 120) -> subprocess.CompletedProcess[str]:
-        """Run in the directory, with the command of the wheel first on the path."""
+    def run(self, *command: object, seconds: int = 120, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run in the directory, with the command of the wheel first on the path; `more` are variables."""
         path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return subprocess.run(
             [*map(str, command)],
             cwd=self.directory,
-            env=environment | {"PATH": path, "COLUMNS": "100"},
+            env=environment | {"PATH": path, "COLUMNS": "100"} | more,
             capture_output=True,
             text=True,
             timeout=seconds,
@@ -189,7 +190,7 @@ def test_spark_and_cookbook(place: Place) -> None:
     blocks = [*alone, *of_spark, ("assert exploded.count() == 282, exploded.count()\n", ""), *more]
     script = place.directory / "page.py"
     script.write_text(f"{program(blocks)}\nspark.stop()\n")
-    done = place.run(place.python, script, seconds=500)
+    done = place.run(place.python, script, seconds=500, **ready_python.variables(str(place.python)))
     assert done.returncode == 0, done.stderr[-3000:]
     assert_printed(blocks, done.stdout)
     assert "282 records," in done.stdout

@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.log.sample import SAMPLE
+from tests.integration import ready_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
@@ -70,7 +72,9 @@ def test_a_log_without_timestamps_goes_to_duckdb(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_job(tmp_path: Path) -> None:
-    assert re.fullmatch(PRINTED["spark_job"], run(tmp_path, EXAMPLES / "spark_job.py"))
+    with patch.dict(os.environ):
+        ready_python.use()
+        assert re.fullmatch(PRINTED["spark_job"], run(tmp_path, EXAMPLES / "spark_job.py"))
 
 
 def test_tests_with_a_broker(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A stream from live brokers to a table, whose driver is killed, or leaders of its partitions: each record once.
 
+Processes of their own begin what is killed with them; the session of the tests goes on at their checkpoints.
+
 Once each, if KAFKACODEC_BROKER_STREAM_KILLS does not say how often; -s shows the counts.
 """
 
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kafkacodec as kc
-from tests.integration import kafka_jvm
+from tests.integration import kafka_jvm, stream_to_broker, stream_to_table
 from tests.integration.kafka_cluster import Cluster
 from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.integration.stream_to_table import written
@@ -33,7 +35,7 @@ RECORDS = STEP * 10 * (KILLS + 1)  # more than the micro-batches before all kill
 ALL = 1_000_000  # more than a micro-batch finds
 
 
-def test_a_killed_stream_writes_each_record_once(tmp_path):
+def test_a_killed_stream_writes_each_record_once(spark, tmp_path):
     with kc.broker.serve(topics={"orders": PARTITIONS}) as broker:
         server = broker.bootstrap_servers
         with kc.client.Producer(server) as producer:
@@ -41,8 +43,8 @@ def test_a_killed_stream_writes_each_record_once(tmp_path):
                 producer.send("orders", b"%d" % n, partition=n % PARTITIONS)
         for _ in range(KILLS):
             killed(tmp_path, server)
-        finished = start(tmp_path, server, "once", maxOffsetsPerTrigger=RECORDS)
-        assert finished.wait(240) == 0, (tmp_path / "query.out").read_text()[-3000:]
+        query = stream_to_table.start(spark, *arguments(tmp_path, server, maxOffsetsPerTrigger=RECORDS), "once")
+        assert query.awaitTermination(240)
     found = ds.dataset(written(tmp_path / "out")).to_table(["partition", "offset", "value"]).to_pylist()
     places = sorted((row["partition"], row["offset"]) for row in found)
     assert places == [(p, offset) for p in range(PARTITIONS) for offset in range(RECORDS // PARTITIONS)]
@@ -148,13 +150,21 @@ def killed(directory, server):
         end(query)
 
 
-def start(directory, server, *more, **options):
+def start(directory, server, **options):
+    return in_a_process(directory, "stream_to_table", *arguments(directory, server, **options))
+
+
+def arguments(directory, server, **options):
+    """Of `stream_to_table`."""
     given = {"kafka.bootstrap.servers": server, "subscribe": "orders", "startingOffsets": "earliest", **options}
     places = ["", str(directory / "out"), str(directory / "checkpoint")]
-    command = [sys.executable, "-m", "tests.integration.stream_to_table", *places]
-    command += [f"{name}={value}" for name, value in given.items()]
+    return places + [f"{name}={value}" for name, value in given.items()]
+
+
+def in_a_process(directory, module, *given):
+    command = [sys.executable, "-m", f"tests.integration.{module}", *given]
     with open(directory / "query.out", "ab") as said:
-        return subprocess.Popen([*command, *more], cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
+        return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
 
 
 def read_up_to(directory):
@@ -170,7 +180,7 @@ def batches(directory):
     return sum(name.isdecimal() for name in os.listdir(commits)) if commits.is_dir() else 0
 
 
-def test_a_killed_query_of_six_tasks_goes_on_with_one(tmp_path):
+def test_a_killed_query_of_six_tasks_goes_on_with_one(spark, tmp_path):
     """Each of the six has a transaction open when driver, JVM and workers are killed in the micro-batch."""
     values = [f"{n:01000}" for n in range(2400)]  # large ones, which wait in no buffer of Spark's
     for name in ("files", "broker"):
@@ -181,7 +191,8 @@ def test_a_killed_query_of_six_tasks_goes_on_with_one(tmp_path):
     try:
         with kc.client.Admin(broker.server) as admin:
             admin.create_topics([kc.client.NewTopic("six", num_partitions=2)])
-            query = stream_to_broker(tmp_path, broker.server, 6, tmp_path / "gate")
+            places = [str(tmp_path / "files"), broker.server, "six", str(tmp_path / "checkpoint")]
+            query = in_a_process(tmp_path, "stream_to_broker", *places, "6", str(tmp_path / "gate"))
             try:
                 end_of_time = time.monotonic() + 600
                 while len(admin.list_transactions(states=["Ongoing"])) < 6:
@@ -191,8 +202,8 @@ def test_a_killed_query_of_six_tasks_goes_on_with_one(tmp_path):
             finally:
                 end(query)
             assert len(admin.list_transactions(states=["Ongoing"])) == 6
-            query = stream_to_broker(tmp_path, broker.server, 1)
-            assert query.wait(600) == 0, (tmp_path / "query.out").read_text()[-3000:]
+            query = stream_to_broker.start(spark, *places, tasks="1")
+            assert query.awaitTermination(600)
             assert admin.list_transactions(states=["Ongoing"]) == {}
         options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
         with kc.client.Consumer(bootstrap_servers=broker.server, **options) as consumer:
@@ -202,10 +213,3 @@ def test_a_killed_query_of_six_tasks_goes_on_with_one(tmp_path):
     finally:
         broker.kill()
     assert sorted(found) == values
-
-
-def stream_to_broker(directory, server, tasks, *gate):
-    places = [str(directory / "files"), server, "six", str(directory / "checkpoint"), str(tasks), *map(str, gate)]
-    with open(directory / "query.out", "ab") as said:
-        command = [sys.executable, "-m", "tests.integration.stream_to_broker", *places]
-        return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)

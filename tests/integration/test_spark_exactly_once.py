@@ -13,52 +13,26 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafkacodec.log import LogDirectory, LogWriter
 from kafkacodec.spark.writing.recovery import read_state
+from tests.integration import stream_to_logs
 from tests.integration.conftest import ROOT
+from tests.integration.stream_to_logs import KINDS, PER_BATCH
 
 pytestmark = pytest.mark.spark
 
 KILLS = 8 if os.environ.get("KAFKACODEC_KILLS") == "all" else 1
-PER_BATCH = 20
 BATCHES_PER_KILL = 3
 HUNG = 900  # seconds
 CHANGES = 30  # of files, of the two queries together in a micro-batch of each
 
-QUERY = """
-import sys
-import kafkacodec as kc
-from tests.integration import ready_python
-
-place, limit = sys.argv[1:]
-ready_python.use()
-spark = kc.spark.session({"spark.driver.memory": "600m"}, master="local[2]", quick_start=True)
-options = {"topic": "copy", "numPartitions": 3}
-
-def write(frame, number):
-    txn = {"txnAppId": "copying", "txnVersion": number}
-    frame.repartition(2).write.format("kafkalog").mode("append").options(**options, **txn).save(f"{place}/foreachBatch")
-
-def start(kind):
-    stream = spark.readStream.format("kafkalog").option("maxOffsetsPerTrigger", limit).load(f"{place}/source")
-    writer = stream.select("key", "value").writeStream.option("checkpointLocation", f"{place}/{kind}.checkpoint")
-    if kind == "writeStream":
-        writer = writer.format("kafkalog").options(**options).option("path", f"{place}/{kind}")
-    else:
-        writer = writer.foreachBatch(write)
-    return writer.trigger(availableNow=True).start()
-
-for query in [start("writeStream"), start("foreachBatch")]:
-    query.awaitTermination()
-"""
-KINDS = "writeStream", "foreachBatch"
-
 
 def start(place: Path, log: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", QUERY, place, str(PER_BATCH)]
+    command = [sys.executable, "-m", "tests.integration.stream_to_logs", place]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))}
     with open(log, "ab") as said:
         return subprocess.Popen(command, env=environment, stdout=said, stderr=said, start_new_session=True)
@@ -91,8 +65,11 @@ def let_write(query: subprocess.Popen[bytes], place: Path, wanted: int, changes:
         time.sleep(0.001)
 
 
-def test_killed_queries_write_each_record_once(tmp_path: Path) -> None:
-    """One of each kind, which one driver runs. They are killed at moments of their work, however fast they are."""
+def test_killed_queries_write_each_record_once(spark: Any, tmp_path: Path) -> None:
+    """One of each kind, which one driver runs. They are killed at moments of their work, however fast they are.
+
+    The session of the tests goes on where the last killed ones were.
+    """
     rnd = random.Random(11)
     log = tmp_path / "log"
     kills = records = 0
@@ -108,7 +85,8 @@ def test_killed_queries_write_each_record_once(tmp_path: Path) -> None:
         status = query.wait()
         assert status in (0, -signal.SIGKILL), log.read_text()[-3000:]
         kills += status != 0
-    assert start(tmp_path, log).wait(HUNG) == 0, log.read_text()[-3000:]
+    for query in stream_to_logs.start(spark, tmp_path):
+        assert query.awaitTermination(HUNG)
     for out in (tmp_path / kind for kind in KINDS):
         rows = [r.value or b"" for p in LogDirectory(out).all_partitions for chunk in p.read() for r in chunk.records()]
         assert sorted(rows) == sorted(b"%d" % n for n in range(records))
