@@ -14,7 +14,10 @@ void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc
     d->data = data;
     d->size = d->stop = size;
     d->options = *options;
+    d->last_offset = INT64_MIN;
+    d->damage = UINT64_MAX;
     d->resync = kc_resync_start();
+    if (options->in_order) d->resync.most_offset = options->most_offset;
 }
 
 /* The chunk's bytes of keys, values and headers; if more of the source is copied for the views, as many as that. */
@@ -75,14 +78,25 @@ static int check_crc(kc_decoder *d, kc_error *error) {
     return kc_fail(error, KC_CRC_MISMATCH, what, d->batch.position, crc, d->batch.crc);
 }
 
-/* Whether offsets are within the bounds, and below those of the complete batch at position `end`, if there is one. */
-static bool in_order(const kc_decoder *d, int64_t first, int64_t last, uint64_t end) {
-    if (first < d->options.least_offset || last > d->options.most_offset) return false;
+/* Whether an offset is below that of the next intact batch after damage at a position; true if there is none. The
+ * search is the one with which `kc_decoder_skip` continues there. */
+static bool before_damage(const kc_decoder *d, int64_t last, uint64_t position) {
+    kc_resync ahead = d->resync;
+    const uint64_t next = kc_resync_after(d->data, d->size, position, &ahead);
+    return next == d->size || (int64_t)kc_load_u64(d->data + next) > last;
+}
+
+/* Whether offsets are within the bounds, above those before, and below those of the next batch from position `end` on,
+ * if there is one. */
+static bool in_order(kc_decoder *d, int64_t first, int64_t last, uint64_t end) {
+    if (first < d->options.least_offset || first <= d->last_offset || last > d->options.most_offset) return false;
     if (d->size - end < KC_ENTRY_TO_MAGIC) return true;
     const uint8_t *next = d->data + end;
     const int32_t length = (int32_t)kc_load_u32(next + KC_ENTRY_LENGTH_AT);
-    if (length < KC_MESSAGE_MIN_LENGTH || kc_load_u8(next + KC_ENTRY_MAGIC_AT) > 2) return true;
-    if ((uint64_t)length > d->size - end - KC_ENTRY_OVERHEAD) return true;
+    if (length < KC_MESSAGE_MIN_LENGTH || kc_load_u8(next + KC_ENTRY_MAGIC_AT) > 2 ||
+        (uint64_t)length > d->size - end - KC_ENTRY_OVERHEAD) {
+        return before_damage(d, last, end);
+    }
     return (int64_t)kc_load_u64(next) > last;
 }
 
@@ -92,7 +106,7 @@ static int refuse_order(uint64_t position, kc_error *error) {
 
 /* The size of the messages from a position on whose offsets are in order, at most about `most`; 0 if the first's are
  * not. */
-static uint64_t ordered_messages(const kc_decoder *d, uint64_t position, uint64_t most) {
+static uint64_t ordered_messages(kc_decoder *d, uint64_t position, uint64_t most) {
     kc_error ignored = {0};
     kc_span span;
     uint64_t at = position;
@@ -120,6 +134,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
     kc_batch *b = &d->batch;
     d->located = d->verified = false;
+    d->stretch = d->position;
     if (d->position >= d->stop) return KC_EVENT_END;
     switch (kc_walk_next(d->data, d->size, d->position, &span, error)) {
         case KC_WALK_BATCH:
@@ -148,6 +163,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
         (void)refuse_order(b->position, error);
         return KC_EVENT_FAULT;
     }
+    d->last_offset = b->last_offset;
     if (d->options.in_order && !d->options.sets_compared && b->magic == 1 && !check_crc(d, error)) {
         (void)kc_fail(error, KC_OUT_OF_ORDER, "a compressed set's first offset is not compared", b->position, 0, 0);
         return KC_EVENT_FAULT;
@@ -194,6 +210,7 @@ static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint
     uint64_t used = payload_bytes(t), bytes = used < max_bytes ? max_bytes - used : 0;
     if (!m->inner && bytes > d->stop - d->position) bytes = d->stop - d->position;
     if (d->options.in_order && !m->inner) {
+        d->stretch = d->position;
         const uint64_t ordered = ordered_messages(d, d->position, bytes < ORDERED_BYTES ? bytes : ORDERED_BYTES);
         if (!ordered) {
             (void)refuse_order(d->position, error);
@@ -256,8 +273,19 @@ int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_er
     return d->batch.magic < 2 ? open_inner_messages(d, records, size, error) : open_records(d, records, size, error);
 }
 
+/* Keeps the last offset of the messages that were read before d->position. */
+static void follow_messages(kc_decoder *d) {
+    kc_error ignored = {0};
+    kc_span span;
+    for (uint64_t at = d->stretch; at < d->position; at += span.size) {
+        if (kc_walk_next(d->data, d->size, at, &span, &ignored) != KC_WALK_BATCH) return;
+        d->last_offset = span.base_offset;
+    }
+}
+
 uint64_t kc_decoder_skip(kc_decoder *d) {
     uint64_t from = d->position;
+    if (d->options.in_order) follow_messages(d);
     if (d->verified) {
         close_batch(d);
     } else {

@@ -18,7 +18,7 @@ typedef struct kc_decoder_options {
     bool include_control;
     bool only_control;   /* other batches are skipped without being verified */
     bool search_partial; /* a partial batch followed by intact ones is a fault */
-    bool in_order;       /* a batch whose offsets contradict the next one or [least, most] is a fault */
+    bool in_order;       /* a batch whose offsets contradict those around it or [least, most] is a fault */
     bool sets_compared;  /* else, with in_order, a compressed set of magic 1 is one too: its header has its end only */
     int64_t least_offset, most_offset;
     int64_t start_offset, end_offset; /* records outside [start, end) are dropped */
@@ -43,8 +43,11 @@ typedef enum kc_source {
 
 typedef struct kc_decoder {
     const uint8_t *data;
-    uint64_t size, position; /* position: of the current batch or, between batches, of the next */
-    uint64_t stop;           /* batches that start here or later are not read; the size at first */
+    uint64_t size, position;       /* position: of the current batch or, between batches, of the next */
+    uint64_t stop;                 /* batches that start here or later are not read; the size at first */
+    uint64_t stretch;              /* where the messages begin that are being read */
+    int64_t last_offset;           /* with in_order, of the batches before, also of those before damage */
+    uint64_t damage, after_damage; /* with in_order, where damage begins, and where the search from there ended */
     kc_decoder_options options;
     kc_source source;
     bool decompressed;           /* from memory that the caller provided */

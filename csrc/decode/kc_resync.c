@@ -148,6 +148,7 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
 static uint64_t next_in_order(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
     if (size - position < KC_ENTRY_OVERHEAD) return size;
     const uint64_t offset = kc_load_u64(data + position);
+    if (offset > (uint64_t)state->most_offset) return kc_resync_next(data, size, position + 1, state);
     uint64_t at = position;
     while ((at = kc_resync_next(data, size, at + 1, state)) < size) {
         const uint64_t found = kc_load_u64(data + at);

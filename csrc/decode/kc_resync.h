@@ -16,11 +16,12 @@ enum { KC_RESYNC_CREDIT_PER_BYTE = 16 };
 #define KC_RESYNC_FIRST_CREDIT (UINT64_C(256) << 20)
 
 typedef struct kc_resync {
-    uint64_t credit;   /* bytes of checksum that may still be computed */
-    uint64_t examined; /* bytes searched, and bytes of checksum computed: the work done so far */
+    uint64_t credit;     /* bytes of checksum that may still be computed */
+    uint64_t examined;   /* bytes searched, and bytes of checksum computed: the work done so far */
+    int64_t most_offset; /* larger offsets are no batch's */
 } kc_resync;
 
-static inline kc_resync kc_resync_start(void) { return (kc_resync){KC_RESYNC_FIRST_CREDIT, 0}; }
+static inline kc_resync kc_resync_start(void) { return (kc_resync){KC_RESYNC_FIRST_CREDIT, 0, (INT64_C(1) << 48) - 1}; }
 
 /* Whether there was a search, which may affect the results of later ones. */
 static inline bool kc_resync_used(const kc_resync *r) { return r->examined || r->credit != KC_RESYNC_FIRST_CREDIT; }
@@ -31,7 +32,8 @@ bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, 
 /* The position at which to continue after the damaged batch at `position`: its end, if there is an intact batch, the
  * end of the data or (if no intact batch comes first) the start of a partial batch or the zeros of a preallocated file,
  * where a wrong length may end; else the next intact batch; else `size`. After a partial batch, and before such zeros,
- * intact ones count only if their offsets follow its offset: the values in it may contain batches. */
+ * intact ones count only if their offsets follow its offset: the values in it may contain batches. If its offset is
+ * none that a batch has, no batch begins there, and any intact one counts. */
 uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state);
 
 /* The position of the first batch at or after `from`, or `size` if there is none. All searches in the same data share

@@ -38,7 +38,7 @@ static void scan(const uint8_t *data, size_t size) {
 }
 
 static void resync(const uint8_t *data, size_t size) {
-    kc_resync state = {0, 0};
+    kc_resync state = {0, 0, INT64_MAX};
     uint64_t at = 0, total;
     while (at < size) {
         uint64_t next = kc_resync_next(data, size, at, &state);

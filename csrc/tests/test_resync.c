@@ -220,13 +220,13 @@ TEST(resync_passes_over_what_the_credit_does_not_cover) {
         bytes b = {.size = before};
         memset(b.data, 0xff, before);
         add_message(&b, 0, 0, 7, 0, "k", "vvvv", 4); /* 31 bytes */
-        kc_resync state = {0, 0};
+        kc_resync state = {0, 0, INT64_MAX};
         CHECK_EQ(kc_resync_next(b.data, b.size, 0, &state), before < 2 ? b.size : before);
         if (before >= 2) CHECK_EQ(state.credit, 16 * before - 31);
-        state = (kc_resync){31, 0};
+        state = (kc_resync){31, 0, INT64_MAX};
         CHECK_EQ(kc_resync_next(b.data, b.size, before, &state), before);
         CHECK_EQ(state.credit, 0);
-        state = (kc_resync){30, 0};
+        state = (kc_resync){30, 0, INT64_MAX};
         CHECK_EQ(kc_resync_next(b.data, b.size, before, &state), b.size);
     }
 }
@@ -295,7 +295,7 @@ TEST(resync_takes_batches_in_order_after_a_partial_one) {
         bool counts;
     } CASES[] = {
         {10, 11, true}, {10, 10 + (int64_t)INT32_MAX, true}, {10, 11 + (int64_t)INT32_MAX, false}, {10, 10, false},
-        {10, 9, false},
+        {10, 9, false}, {INT64_C(1) << 48, 9, true}, /* no batch has that */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         bytes b = {.size = 0};

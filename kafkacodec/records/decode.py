@@ -131,11 +131,13 @@ def columns_between(
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`.
 
-    With a `place`, `columns` may name `PLACE_COLUMNS` too. With `owned`, each chunk copies the part of the data that
-    its views point to. With `order`, a batch whose offsets are not as it says, and below those of the next one, raises
+    With a `place`, the data is of a file: `columns` may name `PLACE_COLUMNS` too, and a partial batch that intact ones
+    follow is a fault for any `on_error`. With `owned`, each chunk copies the part of the data that its views point to.
+    With `order`, a batch whose offsets are not as it says, and between those of the batches around it, raises
     `_OutOfOrder` for any `on_error`, after the records before it.
     """
-    plan = plan_of(place_columns=place is not None, **options).for_data(data, start, end)._replace(order=order)
+    plan = plan_of(place_columns=place is not None, **options).for_data(data, start, end)
+    plan = plan._replace(order=order, search_partial=place is not None)
     if max_bytes is None:
         max_bytes = DEFAULT_MAX_VIEW_BYTES if plan.layout == "view" and not owned else DEFAULT_MAX_BYTES
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)

@@ -146,6 +146,8 @@ class Plan(NamedTuple):
     """For data in which offsets increase; a batch with another offset is a fault."""
     only_control: bool = False
     """Batches that are not control batches are skipped without being verified."""
+    search_partial: bool = False
+    """A partial batch that intact ones follow is a fault, also if damage is not skipped: the data is a whole file."""
 
     def for_data(self, data: Buffer, start: int = 0, end: int | None = None) -> Plan:
         """This plan with a layout in place of ``"auto"``: the first values decide, regardless of the other options."""
@@ -188,7 +190,7 @@ class Plan(NamedTuple):
             start_offset=self.start_offset,
             end_offset=self.end_offset,
             limit=self.limit,
-            search_partial=self.on_error == "skip",
+            search_partial=self.search_partial or self.on_error == "skip",
             start=start,
             end=end,
             aborted=aborted,

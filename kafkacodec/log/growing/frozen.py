@@ -20,6 +20,7 @@ from kafkacodec.log.growing.epochs import LogEpochs
 from kafkacodec.log.growing.settings import LogConfig
 from kafkacodec.log.growing.times import Found
 from kafkacodec.log.opening import open_file
+from kafkacodec.log.partitions.inside import end_of
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.records.decode import decode
 from kafkacodec.records.headers import scan
@@ -86,7 +87,7 @@ class FrozenLog:
         self._partition = None if path is None else Partition(path)
         self._segments: list[Segment] = [] if self._partition is None else list(self._partition.segments)
         self.start_offset = 0 if self._partition is None else self._partition.start_offset()
-        self.end_offset = 0 if self._partition is None else max(self._partition.end_offset(), self.start_offset)
+        self.end_offset = self._served_end()
         for segment in self._segments:
             with open_file(segment.path):  # else readers would come to one that cannot be read, and no further
                 pass
@@ -94,6 +95,14 @@ class FrozenLog:
         self._files: dict[str, StoredFile] = {}
         self.producers: Mapping[int, Any] = {}
         self.open_transactions: Mapping[int, int] = {}
+
+    def _served_end(self) -> int:
+        """The offset after the last served record."""
+        for segment in reversed(self._segments):
+            last = end_of(segment)[1]
+            if last is not None or segment.base_offset is not None:
+                return max(self.start_offset, segment.base_offset or 0 if last is None else last + 1)
+        return self.start_offset
 
     # Questions
 

@@ -114,7 +114,8 @@ def _check_end(partition: Partition) -> None:
     """Raise DecodeError if damage, not an incomplete batch, follows the last complete one."""
     if partition.segments:
         last = partition.segments[-1]
-        last.scan(columns=["position"], verify_crc=False, start_position=last.end_position(), max_batches=1)
+        end, _ = last._end_after_damage()
+        last.scan(columns=["position"], verify_crc=False, start_position=end, max_batches=1)
 
 
 def grown(partition: Partition, next_offset: int, start_offset: int, end_offset: int) -> Growth:

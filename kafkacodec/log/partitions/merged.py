@@ -174,7 +174,7 @@ def _epochs(partition: Partition) -> list[LeaderEpoch]:
 def _last_epoch(file: StoredFile, segment: Segment) -> int:
     """The leader epoch of a segment's last batch."""
     lookup = Lookup(file, segment.base_offset)
-    last = lookup.end()[1]
+    last = lookup.end_after_damage()[1]
     epoch = NO_EPOCH
     for headers in walk(file, 0 if last is None else lookup.start_for_offset(last)):
         epoch = max(epoch, int(headers["partition_leader_epoch"].max(initial=NO_EPOCH)))

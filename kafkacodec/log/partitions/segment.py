@@ -81,6 +81,7 @@ class Segment(Readable):
         self.path, self.base_offset, self.topic, self.partition = path, base_offset, topic, partition
         self.index_problems: list[DecodeError] = []
         self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
+        self._known_after: tuple[FileIdentity, tuple[int, int | None]] | None = None
         self._in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it fits: see `breaks`
 
     def __repr__(self) -> str:
@@ -288,8 +289,11 @@ class Segment(Readable):
             return int(batch["base_offset"][0]) if len(batch) else None
 
     def last_offset(self) -> int | None:
-        """The last offset of the complete batches; None without a batch. Reads from the last valid index entry on."""
-        return self._end()[1]
+        """The last offset of the complete batches, also after damage; None without a batch.
+
+        Reads from the last valid index entry on.
+        """
+        return self._end_after_damage()[1]
 
     def position_of_offset(self, offset: int) -> int:
         """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
@@ -357,6 +361,19 @@ class Segment(Readable):
             lookup = self._lookup(file)
             end = lookup.end()
             self._keep_end(lookup)
+        return end
+
+    def _end_after_damage(self) -> tuple[int, int | None]:
+        """As `_end`, also of the intact batches that follow damage."""
+        known = self._known_after
+        if known is not None and known[0] == identity_of(self.path):
+            return known[1]
+        with self._opened() as file:
+            lookup = self._lookup(file)
+            end = lookup.end_after_damage()
+            self._keep_end(lookup)
+            if file.settled:
+                self._known_after = file.identity, end
         return end
 
     def _keep_end(self, lookup: Lookup) -> None:

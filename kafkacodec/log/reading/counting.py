@@ -12,7 +12,7 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.order.placement import Bounds, in_order
 from kafkacodec.log.reading.ends import misplaced_ends
-from kafkacodec.log.segments.walk import walk
+from kafkacodec.log.segments.walk import goes_on_after, walk
 
 if TYPE_CHECKING:
     from kafkacodec.log.reading.options import ReadOptions
@@ -71,7 +71,8 @@ def _count(piece: SegmentRange, options: ReadOptions) -> int | None:
             if not options.get("include_control"):
                 within &= ~headers["is_control"]
             total += int(headers["count"][within].sum(dtype=np.int64))
-        if headers.consumed < piece.end_position < file.size:
+        end = piece.end_position
+        if headers.consumed < end < file.size or goes_on_after(file, headers.consumed, end):
             return None
     return total
 

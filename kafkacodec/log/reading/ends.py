@@ -8,12 +8,12 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import gap_after, missing
-from kafkacodec.log.order.gap_evidence import gather, unused
+from kafkacodec.log.order.gap_evidence import gather
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.walk import Damage, first_batches, walk, walk_over_damage
+from kafkacodec.log.segments.walk import first_batches, walk
 from kafkacodec.records.columns import RecordColumns
 
 
@@ -102,13 +102,8 @@ class RangeEnds:
         return self._end_by_index(base)
 
     def _end_by_index(self, base_offset: int) -> tuple[int, int]:
-        position, found = Lookup(self.file, base_offset).end()
-        last = base_offset - 1 if found is None else found
-        if not unused(self.file, position):  # a torn batch, or damage that intact batches follow
-            for part in walk_over_damage(self.file, position):
-                if not isinstance(part, Damage) and len(part):
-                    position, last = part.consumed, max(last, int(part["last_offset"].max()))
-        return position, last + 1
+        position, last = Lookup(self.file, base_offset).end_after_damage()
+        return position, base_offset if last is None else last + 1
 
 
 def misplaced_ends(piece: Extent) -> list[DecodeError]:

@@ -20,10 +20,18 @@ from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.opening.identity import BatchMark
 from kafkacodec.log.opening.indexes import index_of
 from kafkacodec.log.order.corrections import ORDER_COLUMNS, Corrections, bounds_beside, corrections_of, first_offsets
-from kafkacodec.log.order.gap_evidence import first_offset_in, knows_base
+from kafkacodec.log.order.gap_evidence import first_offset_in, knows_base, unused
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT, Bounds, in_order
 from kafkacodec.log.order.sets import are_sets, sets_in_order, sets_of
-from kafkacodec.log.segments.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
+from kafkacodec.log.segments.walk import (
+    FEW_BATCHES,
+    MAX_BATCHES,
+    Damage,
+    first_batches,
+    goes_on_after,
+    walk,
+    walk_over_damage,
+)
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import decode
 
@@ -170,23 +178,42 @@ class Lookup:
         """The first offset from `start_offset` on whose record is at or after the timestamp (ms), or None.
 
         A damaged batch counts if its header's largest timestamp is late enough: reading from there raises the error.
+        Batches whose headers are damaged are passed over.
         """
         least = np.datetime64(timestamp, "ms")
         first = self._start_for_timestamp(timestamp)
         if start_offset > 0:
             first = max(first, self.start_for_offset(start_offset))
+        end = first
         for headers in self._batches(first):
-            for i in np.flatnonzero(headers["max_timestamp"] >= least):
-                start = int(headers["position"][i])
-                batch = self.file.read(start, int(headers["size_in_bytes"][i]))
-                try:
-                    records = decode(batch, columns=("offset", "timestamp"), include_control=True)
-                except KafkaCodecError:
-                    return max(start_offset, int(headers["base_offset"][i]))
-                late = np.flatnonzero((records["timestamp"] >= least) & (records["offset"] >= start_offset))
-                if len(late):
-                    return int(records["offset"][late].min())
+            found = self._first_late(headers, least, start_offset)
+            if found is not None:
+                return found
+            end = headers.consumed
+        for part in self._after(end):
+            found = None if isinstance(part, Damage) else self._first_late(part, least, start_offset)
+            if found is not None:
+                return found
         return None
+
+    def _first_late(self, headers: BatchHeaders, least: np.datetime64, start_offset: int) -> int | None:
+        """As `offset_of_timestamp`, in some batches."""
+        for i in np.flatnonzero(headers["max_timestamp"] >= least):
+            start = int(headers["position"][i])
+            batch = self.file.read(start, int(headers["size_in_bytes"][i]))
+            try:
+                records = decode(batch, columns=("offset", "timestamp"), include_control=True)
+            except KafkaCodecError:
+                return max(start_offset, int(headers["base_offset"][i]))
+            late = np.flatnonzero((records["timestamp"] >= least) & (records["offset"] >= start_offset))
+            if len(late):
+                return int(records["offset"][late].min())
+        return None
+
+    def _after(self, position: int) -> Iterator[BatchHeaders | Damage]:
+        """The damage at the end of the complete batches, if intact ones follow it, and these; nothing else."""
+        if goes_on_after(self.file, position, self.file.size):
+            yield from walk_over_damage(self.file, position)
 
     def end(self) -> tuple[int, int | None]:
         """The end position of the complete batches, and their last offset; None without a batch."""
@@ -208,6 +235,17 @@ class Lookup:
                 self._wrong_last = final.first
             self.known_end = position, last
         return self.known_end
+
+    def end_after_damage(self, damage: list[DecodeError] | None = None) -> tuple[int, int | None]:
+        """As `end`, also of the intact batches that follow damage there, which is appended to `damage`."""
+        position, last = self.end()
+        for part in walk_over_damage(self.file, position):
+            if not isinstance(part, Damage):
+                if len(part):
+                    position, last = part.consumed, max(last or 0, int(part["last_offset"].max()))
+            elif damage is not None:
+                damage.append(part.error)
+        return position, last
 
     def wrong_last(self) -> int | None:
         """The first offset of the last batch in the file, if it is wrong although it is after all others; or None."""
@@ -253,9 +291,9 @@ class Lookup:
         return corrections_of(self.file, bounds_beside(self.file.path, None))
 
     def end_of_readable(self, start: int) -> int:
-        """The end position of the batches from `start` on; the end of the file if damage follows them."""
+        """The end position of the batches from `start` on; the end of the file if more than zeros follow them."""
         *_, last = walk(self.file, start)
-        return self.file.size if last.problems else last.consumed
+        return last.consumed if unused(self.file, last.consumed) else self.file.size
 
     def boundary(self, position: int, start: int) -> tuple[int, int] | None:
         """The first batch boundary at or after `position`, walking from `start`, a boundary before it.

@@ -136,7 +136,7 @@ def _part(piece: R, files: Sequence[SegmentFile], position: int, end: int) -> tu
         lookup = Lookup(file, base)
         stop = end if following is None else min(end, following)
         if following is None:
-            last = lookup.end()[1]
+            last = lookup.end_after_damage()[1]
             stop = max(position, min(stop, base if last is None else last + 1))
         part = replace(
             piece,

@@ -177,6 +177,11 @@ def walk_over_damage(
             return
 
 
+def goes_on_after(file: StoredFile, position: int, end: int) -> bool:
+    """Whether intact batches follow what is at a position, where complete batches end: not a torn or an unused end."""
+    return position < end and Resync(file.view(), end).after(position) < end
+
+
 def windows(file: StoredFile, start: int, end: int, order: Order | None = None) -> Iterator[tuple[int, int]]:
     """Stretches of whole batches that cover file[start, end), fetched or being fetched; one if there are no windows.
 

@@ -29,7 +29,7 @@ from kafkacodec.log.partitions.planning import end_of, least
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.walk import Damage, walk, walk_over_damage
+from kafkacodec.log.segments.walk import walk
 from kafkacodec.log.state.groups import (
     CommittedOffset,
     Group,
@@ -319,13 +319,11 @@ class _Logs:
     def _last_offset(self, partition: Partition, segment: Segment) -> int | None:
         if not kind_of(segment.path).has_batches:
             return segment.last_offset()
+        damage: list[DecodeError] = []
         with open_file(segment.path) as file:
-            position, last = Lookup(file, segment.base_offset).end()
-            for part in walk_over_damage(file, position):
-                if isinstance(part, Damage):
-                    self._report(partition, part.error)
-                elif len(part):
-                    last = int(part["last_offset"].max())
+            _, last = Lookup(file, segment.base_offset).end_after_damage(damage)
+        for error in damage:
+            self._report(partition, error)
         return last
 
     def _report(self, partition: Partition, error: DecodeError) -> None:
