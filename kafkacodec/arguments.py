@@ -15,6 +15,8 @@ __all__ = [
     "columns_hint",
     "config_texts",
     "int64",
+    "is_integer",
+    "is_number",
     "limit",
     "meant",
     "nearest",
@@ -41,16 +43,25 @@ MAX_THREADS = 1024
 """The most threads that one call uses."""
 
 
+def is_integer(value: object) -> bool:
+    """Whether `value` is an integer, also one of numpy; a bool is a mistake where a number is asked for."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is an integer, as `is_integer` says, or a float."""
+    return isinstance(value, float) or is_integer(value)
+
+
 def int64(value: int, name: str = "the number") -> int:
     """`value` clipped to 64 bits, for offsets and positions; `name` is what errors call it.
 
     Raises:
-        TypeError: it is not an integer.
+        TypeError: it is not an integer, or it is a bool.
     """
-    try:
-        return max(-_MOST - 1, min(index(value), _MOST))
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if not is_integer(value):
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+    return max(-_MOST - 1, min(index(value), _MOST))
 
 
 def offset_span(start_offset: int | None, end_offset: int | None) -> tuple[int | None, int | None]:
@@ -97,8 +108,7 @@ def require_int(name: str, value: int, lowest: int, highest: int) -> None:
         TypeError: it is not an integer, or it is a bool.
         ValueError: it is out of range.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
+    int64(value, name)
     if not lowest <= value <= highest:
         raise ValueError(f"{name} must be from {lowest} to {highest}, not {value}")
 
@@ -216,7 +226,7 @@ def _config_text(name: str, value: object) -> str | None:
         return str(value).lower()
     if isinstance(value, float):
         return str(value)
-    if hasattr(value, "__index__"):
-        return str(index(value))
+    if is_integer(value):
+        return str(index(value))  # type: ignore[arg-type]
     hint = f"; write several as {','.join(map(str, value))!r}" if isinstance(value, (list, tuple, set)) else ""
     raise TypeError(f"the value of {name} must be text, a number or a bool, not {type(value).__name__}{hint}")

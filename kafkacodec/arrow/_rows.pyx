@@ -105,10 +105,10 @@ cdef bint differs(const k.kc_column *column, int64_t row, size_t width) noexcept
 
 
 def take(Table table not None, rows):
-    """A table with the rows of these numbers, in their order. Raises IndexError for one that does not exist."""
+    """A table with the rows of these numbers, in their order. Raises IndexError for one that does not exist, TypeError."""
     cdef k.kc_error error
     cdef int code = k.KC_OK
-    chosen = array("q", rows) if type(rows) is range else np.ascontiguousarray(rows, np.int64)
+    chosen = array("q", rows) if type(rows) is range else integers(rows)
     if memoryview(chosen).ndim != 1:
         raise TypeError("the numbers of rows must be one array")
     cdef const int64_t[::1] numbers = chosen
@@ -125,6 +125,15 @@ def take(Table table not None, rows):
     if code:
         check(&error)
     return made
+
+
+def integers(rows):
+    """Numbers of rows as an array. Raises TypeError for anything else, such as the mask that `filter` takes."""
+    found = np.asarray(rows)
+    if found.size and found.dtype.kind not in "iu":
+        hint = "; filter takes a mask" if found.dtype.kind == "b" else ""
+        raise TypeError(f"the numbers of rows must be integers, not {found.dtype}{hint}")
+    return np.ascontiguousarray(found, np.int64)
 
 
 cdef Table new_table_like(Table table):

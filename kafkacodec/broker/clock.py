@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
+
+from kafkacodec.arguments import is_number
 
 __all__ = ["Clock"]
 
@@ -33,8 +36,13 @@ class Clock:
         """Whether it shows the host's time."""
         return self._at is None and not self._ahead
 
-    def advance(self, milliseconds: float) -> None:
-        """Move the clock forward."""
+    def advance(self, seconds: float) -> None:
+        """Move the clock forward. Raises TypeError, ValueError."""
+        if not is_number(seconds):
+            raise TypeError(f"seconds must be a number, not {seconds!r}")
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"seconds is {seconds}; a clock only moves forward")
+        milliseconds = float(seconds) * 1000
         if self._at is None:
             self._ahead += milliseconds
         else:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec import errors
-from kafkacodec.arguments import limit, suggestion
+from kafkacodec.arguments import is_number, limit, suggestion
 from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.faults import Rule
 from kafkacodec.faces import names_statements
@@ -30,7 +30,7 @@ def new_rule(
     named = {APIS[key].name: key for key in TABLE}
     if not isinstance(api, str):
         raise TypeError(f"api must be a name, such as 'Produce', not {api!r}")
-    if isinstance(delay, bool) or not isinstance(delay, (int, float)):
+    if not is_number(delay):
         raise TypeError(f"delay must be seconds, not {delay!r}")
     if api not in named:
         raise ValueError(f"api is {api!r}, which this broker does not serve: {suggestion(api, named, 'they')}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from kafkacodec.arguments import limit, one_of, path_texts
+from kafkacodec.arguments import limit, one_of, path_texts, require_int
 from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.dialects.inside import Replication
 from kafkacodec.broker.listening import listener_urls
@@ -56,6 +56,8 @@ class Opening:
         one_of("clock", clock, get_args(ClockKind))
         one_of("release", release, get_args(Release))
         limit("brokers", brokers, 1)
+        if node_id is not None:
+            require_int("node_id", node_id, 0, (1 << 31) - 1)
         paths = _paths(data)
         if read_only and (not paths or topics or brokers > 1):
             raise ValueError("read_only serves existing data as one broker: pass data, and neither topics nor brokers")

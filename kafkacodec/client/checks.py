@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any
 
-from kafkacodec.arguments import require_int
+from kafkacodec.arguments import is_integer, is_number, require_int
 
 __all__ = [
     "by_partition",
@@ -82,7 +82,7 @@ def _key(partition: Any) -> tuple[str, int]:
         hint = ": give each pair as an argument of its own" if among else "; ('orders', 0) is one"
         raise TypeError(f"a partition is a pair of topic and number, not {partition!r}{hint}")
     topic, number = partition
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
+    if not is_integer(number):
         raise TypeError(f"the number of a partition must be an integer, not {number!r}")
     if not 0 <= index(number) <= _MOST_PARTITIONS:
         raise ValueError(f"the number of a partition must not be negative or over {_MOST_PARTITIONS}, not {number}")
@@ -93,7 +93,7 @@ def seconds(name: str, value: Any) -> float | None:
     """A time in seconds, or None for no limit. Raises TypeError, ValueError."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not is_number(value):
         raise TypeError(f"{name} must be seconds or None, not {value!r}")
     if not value >= 0:
         raise ValueError(f"{name} must not be negative, not {value!r}")

@@ -8,7 +8,7 @@ from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from kafkacodec.arguments import limit
+from kafkacodec.arguments import is_integer, limit
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.datatypes import NamedTuple
@@ -177,7 +177,7 @@ class Columns(Table):
             return self.view(key) if self._is_fixed(key) else self._cells(key)
         if isinstance(key, slice):
             return self.take(range(*key.indices(len(self))))
-        if not hasattr(key, "__index__"):
+        if not is_integer(key):
             raise TypeError(f"expected a column name, a row number or a slice, not {type(key).__name__}")
         row = index(key)
         return self._row_type()._make(self._row(row + len(self) if row < 0 else row))

@@ -111,7 +111,7 @@ def test_wrong_arguments():
 def test_times_of_the_host():
     goes, stands = Clock(), Clock(1000)
     for clock in (goes, stands):
-        clock.advance(50)
+        clock.advance(0.05)
     assert (goes(10), goes.of_host(60)) == (60, 10)
     assert (stands(10), stands.of_host(1050), stands.of_host(1051)) == (1050, 0, None)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from kafkacodec import messages
-from kafkacodec.arguments import one_of
+from kafkacodec.arguments import is_integer, one_of
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
@@ -121,7 +121,7 @@ class ClusterOperations(Operations):
             BrokerError: such as InvalidUpdateVersionError, FeatureUpdateFailedError.
         """
         wanted = {
-            name: FeatureUpdate(item) if isinstance(item, int) else item
+            name: FeatureUpdate(item) if is_integer(item) else item
             for name, item in mapping("updates", updates).items()
         }
         for item in wanted.values():

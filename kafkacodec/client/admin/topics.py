@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.arguments import config_texts, require_int, require_text
+from kafkacodec.arguments import config_texts, is_integer, require_int, require_text
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import PARTITION, Operations, anywhere, as_rows, by_topic, mapped, several
@@ -186,7 +186,7 @@ class TopicOperations(Operations):
             ItemErrors: by name, such as InvalidPartitionsError, ReassignmentInProgressError.
         """
         new = {
-            require_text("the name of a topic", name): NewPartitions(item) if isinstance(item, int) else item
+            require_text("the name of a topic", name): NewPartitions(item) if is_integer(item) else item
             for name, item in mapping("topics", topics).items()
         }
         for item in new.values():

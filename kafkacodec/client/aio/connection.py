@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from operator import index
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from kafkacodec.arguments import is_integer
 from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.foreign_options import instead_of
@@ -147,6 +149,8 @@ def _addressed(request: Any) -> tuple[Place, Any]:
     place, message = request if isinstance(request, tuple) and len(request) == 2 else (ANY, request)
     if isinstance(message, type) or not (callable(message) or hasattr(message, "api_key")):
         raise TypeError(f"a request must be a message, or a pair of a place and a message, not {request!r}")
-    if isinstance(place, bool) or not isinstance(place, (int, Anywhere, Coordinator)):
+    if is_integer(place):
+        place = index(place)
+    elif not isinstance(place, (Anywhere, Coordinator)):
         raise TypeError(f"a place must be the id of a broker, ANY, CONTROLLER or a Coordinator, not {place!r}")
     return place, message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
-from kafkacodec.arguments import one_of, require_int
+from kafkacodec.arguments import is_integer, one_of, require_int
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.records.compression import CODECS, Codec, compressor
@@ -95,7 +95,7 @@ class ProducerSettings(ClientSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         acks: Any = self.acks
-        if not isinstance(acks, (str, int)) or isinstance(acks, bool) or acks not in _ACKS:
+        if not (isinstance(acks, str) or is_integer(acks)) or acks not in _ACKS:
             raise ValueError(f"acks must be 'all', -1, 0 or 1, not {acks!r}")
         object.__setattr__(self, "compression_type", self.compression_type or "none")
         one_of("compression_type", self.compression_type, CODECS)

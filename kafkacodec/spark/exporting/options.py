@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from kafkacodec.arguments import suggestion
+from kafkacodec.arguments import is_integer, suggestion
 from kafkacodec.datatypes import dataclass
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.objects import SCHEMES
@@ -74,7 +74,7 @@ def one_of(name: str, value: object, words: Iterable[str]) -> None:
 
 
 def _integer(name: str, value: object, least: int, most: int) -> None:
-    if type(value) is not int or not least <= value <= most:
+    if not is_integer(value) or not least <= value <= most:  # type: ignore[operator]
         raise OptionError(f"{name}: expected a number from {least} to {most}, not {value!r}")
 
 

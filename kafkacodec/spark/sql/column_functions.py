@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from operator import index
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, functions as F
 
-from kafkacodec.arguments import suggestion
+from kafkacodec.arguments import is_integer, suggestion
 from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.messages import message_class, message_names
 from kafkacodec.records.columns import BatchHeaders
@@ -74,14 +75,14 @@ def kafka_partition(key: Column | str, num_partitions: Column | int) -> Column:
         OptionError: `num_partitions` is not positive.
         KafkaCodecError: Spark is older.
     """
-    if isinstance(num_partitions, int):
+    if isinstance(num_partitions, bool) or is_integer(num_partitions):
         _positive(num_partitions)
-        num_partitions = F.lit(num_partitions)
+        num_partitions = F.lit(index(num_partitions))
     return _udf("kafka_partition")(key, num_partitions)
 
 
 def _positive(num_partitions: object) -> None:
-    if not isinstance(num_partitions, int) or num_partitions < 1:
+    if not is_integer(num_partitions) or num_partitions < 1:  # type: ignore[operator]
         raise OptionError(f"num_partitions: {num_partitions!r} is not a positive number")
 
 
@@ -141,10 +142,10 @@ def decode_message(column: Column | str, name: str | Column, version: int | Colu
         KafkaCodecError: Spark is older.
     """
     if isinstance(name, str):
-        if isinstance(version, int):
+        if isinstance(version, int) or is_integer(version):
             _versioned(name, version)
         name = F.lit(name)
-    return _udf("decode_message")(column, name, F.lit(version) if isinstance(version, int) else version)
+    return _udf("decode_message")(column, name, F.lit(index(version)) if is_integer(version) else version)
 
 
 def _versioned(name: str, version: int) -> type[Message]:
@@ -152,7 +153,7 @@ def _versioned(name: str, version: int) -> type[Message]:
     if name not in names:
         raise OptionError(f"name: {name!r} is no message; {suggestion(name, names, 'messages')}")
     found = message_class(name)
-    if not isinstance(version, int):
+    if not is_integer(version):
         raise OptionError(f"version: expected a number, not {version!r}")
     if version not in found.valid_versions:
         known = found.valid_versions
