@@ -16,6 +16,13 @@ from kafkacodec._core._errors cimport check, exception_from
 from kafkacodec.errors import DecodeError
 
 
+cdef extern from "decode/kc_partial.h" nogil:
+    enum:
+        KC_ENTRY_TO_MAGIC
+
+    int kc_partial_check_few(const uint8_t *data, uint64_t position, uint64_t left, k.kc_error *error)
+
+
 def record_columns():
     """The names of all record columns in order; the index is the bit in a mask of wanted columns."""
     cdef int i
@@ -581,9 +588,14 @@ def scan(
     cdef k.kc_error error
     cdef k.kc_walk ended
     cdef uint64_t position = start
+    cdef bint whole = end is None
     error.code = k.KC_OK
     with nogil:
         ended = k.kc_scan(held.start, held.size, &position, verify_crc, max_batches, t.table, &error)
+        # Without an `end`, nothing follows: bytes that no batch begins with are none that was cut off.
+        if ended == k.KC_WALK_PARTIAL and whole and held.size - position < KC_ENTRY_TO_MAGIC:
+            if kc_partial_check_few(held.start, position, held.size - position, &error):
+                ended = k.KC_WALK_FAULT
     fault = exception_from(&error) if ended == k.KC_WALK_FAULT else None
     return t, position, held.size, fault, fault is not None and error.code == k.KC_TOTAL_LIMIT
 

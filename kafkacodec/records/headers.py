@@ -51,7 +51,8 @@ def scan(
         verify_crc: compute the checksum of each batch for the column ``crc_ok``. A wrong one does not raise.
         on_error: ``"raise"``, or ``"stop"`` to keep the headers before the error and list it in ``problems``.
         start_position: byte position in data at which to start; a batch must begin there.
-        end_position: byte position at which the data ends; by default the end of the buffer.
+        end_position: byte position at which the data ends; by default the end of the buffer, after which nothing
+            follows: a few bytes there that no batch begins with are an error, as in `decode`.
         max_batches: stop after this many batches; ``consumed`` is then the position of the next one.
         max_total_bytes: limit on the memory of the columns, in bytes.
         threads: number of threads that compute checksums, including the caller's, from 1 to 1,024; None for one per

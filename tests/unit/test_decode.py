@@ -137,9 +137,11 @@ def test_what_no_batch_can_begin_with_is_no_partial_batch(data: bytes) -> None:
     "data", [b"x", b"\n", b"foreign text", b'{"a": 1}', b"exactly 16 bytes", JPEG[:3], b"\xff" * 9, bytes(8) + b"\x80"]
 )
 def test_a_few_bytes_that_are_no_record_set_are_no_partial_batch(data: bytes) -> None:
-    for read in (kc.decode, kc.iter_columns, kc.iter_records):
+    for read in (kc.decode, kc.iter_columns, kc.iter_records, kc.scan):
         with pytest.raises(kc.CorruptRecord):
             list(read(data))
+    assert kc.scan(data, on_error="stop").problems[0].size_in_bytes == len(data)
+    assert len(kc.scan(data + bytes(1), end_position=len(data))) == 0  # something follows, so nothing is known of it
     assert kc.decode(data, on_error="skip").problems[0].size_in_bytes == len(data)
 
 
