@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,17 @@ from kafkacodec.spark.foreign import is_foreign
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
-__all__ = ["boolean", "one_of", "parse_json", "positive", "refuse_type", "refuse_unknown", "take", "whole_number"]
+__all__ = [
+    "boolean",
+    "comma_names",
+    "one_of",
+    "parse_json",
+    "positive",
+    "refuse_type",
+    "refuse_unknown",
+    "take",
+    "whole_number",
+]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -90,7 +101,27 @@ def parse_json(name: str, value: str, shape: str | None = None) -> object:
     except RecursionError:
         raise OptionError(f"{shape or name}: the JSON {value[:80]!r} is nested too deeply") from None
     except ValueError as error:
-        raise OptionError(f"{shape or name}: {value[:80]!r} is not JSON: {error}") from None
+        kind = _python_kind(value)
+        reason = f"but a {kind} of Python; json.dumps makes JSON of it" if kind else f"{error}"
+        raise OptionError(f"{shape or name}: {value[:80]!r} is not JSON{', ' if kind else ': '}{reason}") from None
+
+
+def comma_names(name: str, value: str) -> list[str]:
+    """An option's value as names with commas between them."""
+    kind = _python_kind(value)
+    if kind:
+        raise OptionError(f"{name}: expected names such as a,b, not a {kind} of Python, {value[:80]!r}")
+    return [part.strip() for part in value.split(",")]
+
+
+def _python_kind(value: str) -> str | None:
+    """The type of a container of Python whose ``str`` this is, as Spark makes text of what it is given; else None."""
+    if not value.lstrip().startswith(("{", "[", "(")):
+        return None
+    try:
+        return type(ast.literal_eval(value.strip())).__name__
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def positive(name: str, value: str) -> int:

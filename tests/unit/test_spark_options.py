@@ -3,10 +3,13 @@
 import logging
 import re
 import time
+from datetime import datetime
 
+import numpy as np
 import pytest
 
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.exporting.options import source_options
 from kafkacodec.spark.reading.options import EARLIEST, LATEST, parse_columns, parse_read_options
 
 
@@ -85,6 +88,17 @@ def test_columns_keep_the_order_they_are_given_in():
         ({"assign": '{"a": [true]}'}, "assign: expected JSON"),
         ({"assign": "nonsense"}, "assign: 'nonsense' is not JSON"),
         ({"assign": "[" * 100_000}, "assign: the JSON '[[[["),
+        (
+            {"assign": str({"a": [0]})},
+            """assign: "{'a': [0]}" is not JSON, but a dict of Python; json.dumps makes JSON""",
+        ),
+        (
+            {"startingOffsets": str({"t": {0: 5}})},
+            'startingOffsets: expected earliest, latest or JSON such as {"topic": {"0": 23, "1": 42}}: '
+            "\"{'t': {0: 5}}\" is not JSON, but a dict of Python; json.dumps makes JSON of it",
+        ),
+        ({"subscribe": str(["a", "b"])}, "subscribe: expected names such as a,b, not a list of Python, "),
+        ({"columns": str(("key", "value"))}, "columns: expected names such as a,b, not a tuple of Python, "),
         ({"startingOffsets": '{"a":' * 100_000, "subscribe": "a"}, "startingOffsets: expected earliest"),
         ({"startingOffsets": "latest"}, "startingOffsets: 'latest' would read nothing"),
         ({"endingOffsets": "earliest"}, "endingOffsets: 'earliest' would read nothing"),
@@ -124,6 +138,24 @@ def test_refused_by_name(options, message):
     given = {name: value for name, value in {"path": "/logs", **options}.items() if value is not None}
     with pytest.raises(OptionError, match=f"^{re.escape(message)}"):
         parse_read_options(given)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("startingOffsets", {"t": {0: 5}}, "startingOffsets: expected text; json.dumps makes it of a dict"),
+        ("subscribe", ["a", "b"], "subscribe: expected text, such as 'a,b', not list"),
+        ("minPartitions", 2.0, "minPartitions: expected text, a whole number or a boolean, not float"),
+    ],
+)
+def test_objects_of_python_as_options_of_an_export(option, value, message):
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}$"):
+        source_options({"path": "/logs", option: value})
+
+
+def test_times_and_numbers_of_numpy_as_options_of_an_export():
+    found = source_options({"path": "/logs", "startingTimestamp": datetime(2025, 3, 10), "minPartitions": np.int64(2)})
+    assert (found.start.default, found.min_partitions) == (1_741_564_800_000, 2)
 
 
 def test_streams_have_no_end_but_may_start_at_the_latest():

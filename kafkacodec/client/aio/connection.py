@@ -150,7 +150,7 @@ def _addressed(request: Any) -> tuple[Place, Any]:
     if isinstance(message, type) or not (callable(message) or hasattr(message, "api_key")):
         raise TypeError(f"a request must be a message, or a pair of a place and a message, not {request!r}")
     if is_integer(place):
-        place = index(place)
+        place = index(place)  # type: ignore[arg-type]
     elif not isinstance(place, (Anywhere, Coordinator)):
         raise TypeError(f"a place must be the id of a broker, ANY, CONTROLLER or a Coordinator, not {place!r}")
     return place, message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -117,9 +118,13 @@ def _text(name: str, value: object) -> str:
         return json.dumps([os.fspath(path) for path in value])
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | os.PathLike | int):
+    if isinstance(value, str | os.PathLike | date) or is_integer(value):
         return str(value)
-    raise OptionError(f"{name}: expected text, a number or a boolean, not {type(value).__name__}")
+    if isinstance(value, Mapping):
+        raise OptionError(f"{name}: expected text; json.dumps makes it of a {type(value).__name__}")
+    if isinstance(value, list | tuple | set):
+        raise OptionError(f"{name}: expected text, such as {','.join(map(str, value))!r}, not {type(value).__name__}")
+    raise OptionError(f"{name}: expected text, a whole number or a boolean, not {type(value).__name__}")
 
 
 def columns_of(options: ReadOptions) -> tuple[str, ...]:

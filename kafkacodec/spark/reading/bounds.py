@@ -10,7 +10,7 @@ from kafkacodec.moments import are_seconds, milliseconds
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.shown import timestamp
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.option_values import parse_json, take
+from kafkacodec.spark.option_values import comma_names, parse_json, take
 
 __all__ = [
     "EARLIEST",
@@ -114,7 +114,7 @@ def parse_selection(given: Mapping[str, str]) -> Selection:
 
 
 def _topics(name: str, value: str) -> frozenset[str]:
-    topics = frozenset(part.strip() for part in value.split(",") if part.strip())
+    topics = frozenset(filter(None, comma_names(name, value)))
     if not topics:
         raise OptionError(f"{name}: no topic given")
     return topics

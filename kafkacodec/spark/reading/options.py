@@ -21,7 +21,16 @@ from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import is_foreign, warn_foreign
 from kafkacodec.spark.object_access import ACCESS_OPTIONS, access_of
-from kafkacodec.spark.option_values import boolean, one_of, parse_json, positive, refuse_unknown, take, whole_number
+from kafkacodec.spark.option_values import (
+    boolean,
+    comma_names,
+    one_of,
+    parse_json,
+    positive,
+    refuse_unknown,
+    take,
+    whole_number,
+)
 from kafkacodec.spark.reading.bounds import (
     EARLIEST,
     LATEST,
@@ -254,10 +263,10 @@ def _columns(given: Mapping[str, str], known: Iterable[str]) -> tuple[str, ...] 
         return None
     names = {name.lower(): name for name in known}
     columns = []
-    for part in given["columns"].split(","):
-        name = names.get(part.strip().lower())
+    for part in comma_names("columns", given["columns"]):
+        name = names.get(part.lower())
         if name is None:
-            raise OptionError(f"columns: unknown column {part.strip()!r}; {columns_hint(part.strip(), names.values())}")
+            raise OptionError(f"columns: unknown column {part!r}; {columns_hint(part, names.values())}")
         if name in columns:
             raise OptionError(f"columns: {name} is listed twice")
         columns.append(name)

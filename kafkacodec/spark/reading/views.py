@@ -27,7 +27,7 @@ from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.foreign import warn_foreign
 from kafkacodec.spark.headers import HEADER, arrow_type
 from kafkacodec.spark.object_access import ACCESS_OPTIONS
-from kafkacodec.spark.option_values import one_of, refuse_unknown
+from kafkacodec.spark.option_values import comma_names, one_of, refuse_unknown
 from kafkacodec.spark.reading import view_rows
 from kafkacodec.spark.reading.discovery import partitions_of
 from kafkacodec.spark.reading.options import ReadOptions, parse_read_options
@@ -133,7 +133,7 @@ def _parse(options: Mapping[str, str]) -> tuple[View, ReadOptions, tuple[str, ..
     given = refuse_unknown(options, ("view", "path", "paths", "columns", *view.options, *ACCESS_OPTIONS))
     names = tuple(view.columns.names)
     if "columns" in given:
-        names = tuple(one_of(*names)("columns", part) for part in given["columns"].split(","))
+        names = tuple(one_of(*names)("columns", part) for part in comma_names("columns", given["columns"]))
         if len(set(names)) < len(names):
             raise OptionError(f"columns: a column is listed twice in {given['columns']!r}")
     rest = {name: value for name, value in given.items() if name not in ("view", "columns")}
