@@ -166,3 +166,39 @@ def test_topics_that_are_not_there(tmp_path):
     assert report.clean
     (found,) = [f for f in report.findings if f.kind == "absent"]
     assert (found.level, "payments-0 had records" in found.text) == ("note", True)
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """Two directories of a broker, and a partition that was moved by hand from the first to the second."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    kc.sample(first)
+    second.mkdir()
+    properties = (first / "meta.properties").read_text()
+    (second / "meta.properties").write_text(properties)
+    (first / "orders-2").rename(second / "orders-2")
+    return first, second
+
+
+def test_a_partition_that_was_moved_is_not_lost(moved, kafkacodec):
+    assert kafkacodec("verify", *moved)[0] == 0
+    rows = sum(p.count() for p in kc.log.discover(moved) if (p.topic, p.partition) == ("orders", 2))
+    code, _, err = kafkacodec("dump", *moved, "--topic", "orders", "--partition", "2")
+    assert (rows, code, err) == (LOST, 0, "")
+    first, _ = moved
+    assert kafkacodec("verify", first)[0] == 1
+
+
+@pytest.mark.parametrize("reason", ["another broker", "a shorter log"])
+def test_a_partition_is_lost_if_the_other_one_does_not_make_up_for_it(moved, kafkacodec, reason):
+    _, second = moved
+    if reason == "another broker":
+        properties = second / "meta.properties"
+        properties.write_text(properties.read_text().replace("node.id=", "node.id=1"))
+    else:
+        newest = max((second / "orders-2").glob("*.log"))
+        for file in newest.parent.glob(f"{newest.stem}.*"):
+            file.unlink()
+    code, out, _ = kafkacodec("verify", *moved)
+    assert code == 1
+    assert f"gap of {LOST} offsets from 0 on: there is no segment, but the recovery point is {LOST}" in out

@@ -21,6 +21,7 @@ from kafkacodec.log.opening.missing import suggesting
 from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now, unless_unreadable, without_directory
 from kafkacodec.log.partitions.listings import Listings
+from kafkacodec.log.partitions.moved import without_moved
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection, verify_each
 from kafkacodec.log.partitions.topic import Topic
@@ -292,7 +293,7 @@ def discover(
                 errno.ENOENT, f"no Kafka log segments in this directory{_instead(path, levels)}", path
             )
         found += here
-    return found + [Partition(directory, segments=names) for directory, names in files.items()]
+    return without_moved(found) + [Partition(directory, segments=names) for directory, names in files.items()]
 
 
 def _instead(path: str, levels: int = 0) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "end_due",
     "end_of",
     "end_offset_now",
+    "has_directory",
     "identity_of_log",
     "is_hidden",
     "listed",
@@ -88,6 +89,11 @@ def unless_unreadable(partition: Partition) -> Iterator[None]:
         path = getattr(error, "filename", None) or partition.segments[-1].path
         if fault_of(path, error) is None:
             raise
+
+
+def has_directory(partition: Partition) -> bool:
+    """Whether a partition is not known to have no directory."""
+    return partition._is_there
 
 
 def without_directory(partition: Partition) -> Partition:
