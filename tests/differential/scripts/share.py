@@ -408,3 +408,10 @@ def offsets_of_repeated_topics(s):
             rows = [{"topic_name": name, "partitions": numbers} for name, numbers in topics]
             s.ask("DescribeShareGroupOffsets", 1, label=f"{label}-{'named' if group else 'unnamed'}", retry=(),
                   groups=[{"group_id": group, "topics": rows}])  # fmt: skip
+
+
+def offsets_of_unknown_partitions(s):
+    t = s.topic("t", 2)
+    for version in (0, 1):
+        rows = [{"topic_name": t, "partitions": [0, 7, 2]}]
+        s.ask("DescribeShareGroupOffsets", version, groups=[{"group_id": s.name("nobody"), "topics": rows}])

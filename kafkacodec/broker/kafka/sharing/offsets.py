@@ -98,8 +98,6 @@ def _describe(node: Node, request: Request, asked: Any, number: int, then: Any) 
             topic.partitions.append(part)
             if topic_id is not None and 0 <= each < count:
                 parts[topic_id, each] = part
-            elif topic_id is not None:
-                part.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id is not None:
             topic.topic_id = topic_id
 
