@@ -32,6 +32,19 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def test_records_for_a_partition_that_a_topic_has_no_longer_fail_soon(caplog):
+    """A topic that was made again may have fewer; the records of its other partitions are delivered."""
+    with kc.broker.serve(topics={"t": 4}) as broker, kc.client.Producer(broker.bootstrap_servers) as producer:
+        producer.send("t", b"to know the topic", partition=3).result(SOON)
+        with kc.client.Admin(broker.bootstrap_servers) as admin:
+            admin.delete_topics(["t"])
+        broker.create_topic("t", 1)
+        lost, kept = (producer.send("t", b"value", partition=number) for number in (3, 0))
+        with pytest.raises(UnknownTopicOrPartitionError, match="t-3 is not there: topic 't' has only 1 partition now"):
+            lost.result(SOON)
+        assert kept.result(SOON).partition == 0
+
+
 @pytest.mark.parametrize("options", [{}, {"group_id": "g"}, {"group_id": "h", "group_protocol": "consumer"}])
 def test_a_consumer_that_waits_for_a_topic_says_so_once_and_does_not_create_it(server, options, caplog):
     with kc.client.Consumer("ordres", bootstrap_servers=server, **options) as consumer:

@@ -16,7 +16,10 @@ from kafkacodec.client.producing.requests import Packing
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import LEADER_NOT_AVAILABLE
 
-__all__ = ["SEQUENCES", "Choice"]
+__all__ = ["MISSING_MS", "SEQUENCES", "Choice"]
+
+MISSING_MS = 5_000.0
+"""How long records wait for a partition that its topic has no longer."""
 
 SEQUENCES = 2**31
 """The number of sequence numbers; they wrap around to 0."""
@@ -32,6 +35,7 @@ class Choice:
         in_flight: the number of unanswered requests by broker.
         resends: whether batches are retried after temporary failures.
         deadline: when a batch that was left may be sent or will fail.
+        gone: partitions that their topics have had no longer for `MISSING_MS`; their batches are to fail.
     """
 
     def __init__(self, queues: Queues, cluster: Cluster, settings: ProducerSettings, identity: Identity) -> None:
@@ -40,6 +44,7 @@ class Choice:
         self.in_flight: dict[int, int] = {}
         self.resends = settings.required_acks != 0 and settings.retries != 0
         self.deadline = math.inf
+        self.gone: list[PartitionQueue] = []
 
     def requests(self, now: float) -> list[tuple[int, Packing]]:
         """The next requests, each with its broker."""
@@ -67,11 +72,9 @@ class Choice:
             batch.sealed = True  # its size counts from now on
             node = self._cluster.leader(queue.topic, queue.number)
             if node is None:
-                self._cluster.want([queue.topic])  # creates a deleted topic again
-                self._cluster.refresh([queue.topic])
-                what = f"{queue.topic}-{queue.number} has no leader"
-                self._cluster.hindrances.refused(what, LEADER_NOT_AVAILABLE, now)
+                self._await_leader(queue, now)
                 break
+            queue.missing_since = None
             requests = made.setdefault(node, [])
             while at < len(requests) and not requests[at].takes(batch, self._settings.max_request_size):
                 at += 1
@@ -89,6 +92,28 @@ class Choice:
         if at:  # serve others first next time
             self.queues.active.pop(queue, None)
             self.queues.active[queue] = None
+
+    def _await_leader(self, queue: PartitionQueue, now: float) -> None:
+        """Ask for the leader of a partition. One that the topic has no longer may come back, but not for long.
+
+        A topic that was made again may have fewer partitions. A broker that has not heard of new ones yet answers with
+        fewer, too: that passes within seconds.
+        """
+        self._cluster.want([queue.topic])  # creates a deleted topic again
+        self._cluster.refresh([queue.topic])
+        known = self._cluster.topics.get(queue.topic)
+        if known is None or not known.partitions or queue.number in known.partitions:
+            queue.missing_since = None
+            what = f"{queue.topic}-{queue.number} has no leader"
+            self._cluster.hindrances.refused(what, LEADER_NOT_AVAILABLE, now)
+            return
+        if queue.missing_since is None:
+            queue.missing_since = now
+        until = queue.missing_since + MISSING_MS
+        if now < until:
+            self.deadline = min(self.deadline, until)
+        elif not queue.flying:
+            self.gone.append(queue)
 
     def _is_ready(self, queue: PartitionQueue, batch: Batch, now: float) -> bool:
         """Whether a partition's next batch may be sent now. If it only has to wait, notes until when."""

@@ -91,9 +91,12 @@ class PartitionQueue(OpenQueue):
         producer, next_sequence: for the next new batch; None before the first.
         proven: whether the broker has accepted a batch of this producer, so that it checks sequences.
         broken: whether sequences cannot continue: an earlier batch is missing, or the broker lost the producer's state.
+        missing_since: since when the topic has partitions, but not this one; None if it has it.
     """
 
-    __slots__ = ("broken", "flying", "next_sequence", "number", "producer", "proven", "topic", "waiting")
+    __slots__ = (
+        "broken", "flying", "missing_since", "next_sequence", "number", "producer", "proven", "topic", "waiting",
+    )  # fmt: skip
     open: Batch | None
 
     def __init__(self, topic: str, number: int) -> None:
@@ -103,6 +106,7 @@ class PartitionQueue(OpenQueue):
         self.producer: tuple[int, int] | None = None
         self.next_sequence = 0
         self.proven = self.broken = False
+        self.missing_since: float | None = None
 
     @property
     def first(self) -> Batch | None:

@@ -29,6 +29,7 @@ from kafkacodec.errors import (
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     RECORD_LIST_TOO_LARGE,
     UNKNOWN_PRODUCER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     AuthenticationFailed,
     BrokerError,
     ConnectionFailed,
@@ -37,6 +38,7 @@ from kafkacodec.errors import (
     error,
 )
 from kafkacodec.records.compression import compress
+from kafkacodec.shown import counted
 
 __all__ = ["Sender"]
 
@@ -99,6 +101,8 @@ class Sender:
                 for queue in list(self.queues.active):
                     self._expire(queue, now)
             requests = self._choice.requests(now)
+            while self._choice.gone:
+                self._fail_missing(self._choice.gone.pop())
             sends = self.identity.poll(now, bool(self.queues.pending))
             later = self.identity.next_deadline()
             if later is not None and later > now:  # otherwise it needs nothing; the driver is woken when it does
@@ -327,6 +331,14 @@ class Sender:
             )
             late.__cause__ = batch.error or self.identity.passing
             self._give_up(batch, late)
+
+    def _fail_missing(self, queue: PartitionQueue) -> None:
+        """Fail the batches of a partition that its topic has no longer."""
+        count = counted(len(self._cluster.topics[queue.topic].partitions), "partition")
+        text = f"{queue.topic}-{queue.number} is not there: topic {queue.topic!r} has only {count} now"
+        while (batch := queue.first) is not None:
+            self._remove_first(queue)
+            self._give_up(batch, error(UNKNOWN_TOPIC_OR_PARTITION)(text))
 
     def _because(self, batch: Batch) -> str:
         if batch.error is not None:
