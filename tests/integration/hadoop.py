@@ -43,9 +43,6 @@ class Hdfs:
                 "dfs.namenode.http-address": "127.0.0.1:0",
                 "dfs.namenode.fs-limits.min-block-size": str(BLOCK),
                 "dfs.replication": "1",
-                # A data node is told every second, not every three, what to delete.
-                "dfs.heartbeat.interval": "1",
-                "dfs.namenode.redundancy.interval.seconds": "1",
                 **places,
             },
         )
