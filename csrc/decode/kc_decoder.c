@@ -79,11 +79,14 @@ static int check_crc(kc_decoder *d, kc_error *error) {
 }
 
 /* Whether an offset is below that of the next intact batch after damage at a position; true if there is none. The
- * search is the one with which `kc_decoder_skip` continues there. */
-static bool before_damage(const kc_decoder *d, int64_t last, uint64_t position) {
-    kc_resync ahead = d->resync;
-    const uint64_t next = kc_resync_after(d->data, d->size, position, &ahead);
-    return next == d->size || (int64_t)kc_load_u64(d->data + next) > last;
+ * search is the one with which `kc_decoder_skip` continues there; one serves all messages before the damage. */
+static bool before_damage(kc_decoder *d, int64_t last, uint64_t position) {
+    if (position != d->damage) {
+        kc_resync ahead = d->resync;
+        d->after_damage = kc_resync_after(d->data, d->size, position, &ahead);
+        d->damage = position;
+    }
+    return d->after_damage == d->size || (int64_t)kc_load_u64(d->data + d->after_damage) > last;
 }
 
 /* Whether offsets are within the bounds, above those before, and below those of the next batch from position `end` on,

@@ -215,6 +215,13 @@ for _data_name in LOG_DATA:
             return refused(lambda: call(kc.log.Segment(path)))
 
 
+@family("Segment.read, a row at a time: messages before long damage", 300)
+def _before_damage(n: int, directory: Path) -> Call:
+    length = (1 << 30).to_bytes(4, "big")
+    path = _segment(directory, _numbered([GOOD[0]] * n + [_with(GOOD[0], 8, length) + bytes(70 * n)] + [GOOD[0]]))
+    return lambda: sum(len(chunk) for chunk in kc.log.Segment(path).read(on_error="skip", max_rows=1))
+
+
 def _entries(n: int, pointing: int) -> bytes:
     offsets = np.arange(n)
     return indexes.encode_offset_index(offsets, offsets * pointing, 0)
