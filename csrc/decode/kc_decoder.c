@@ -137,7 +137,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
     kc_batch *b = &d->batch;
     d->located = d->verified = false;
-    d->stretch = d->position;
+    d->stretch = d->ordered = d->position;
     if (d->position >= d->stop) return KC_EVENT_END;
     switch (kc_walk_next(d->data, d->size, d->position, &span, error)) {
         case KC_WALK_BATCH:
@@ -213,13 +213,16 @@ static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint
     uint64_t used = payload_bytes(t), bytes = used < max_bytes ? max_bytes - used : 0;
     if (!m->inner && bytes > d->stop - d->position) bytes = d->stop - d->position;
     if (d->options.in_order && !m->inner) {
-        d->stretch = d->position;
-        const uint64_t ordered = ordered_messages(d, d->position, bytes < ORDERED_BYTES ? bytes : ORDERED_BYTES);
-        if (!ordered) {
+        if (d->position >= d->ordered) {
+            const uint64_t most = d->stop - d->position < ORDERED_BYTES ? d->stop - d->position : ORDERED_BYTES;
+            d->stretch = d->position;
+            d->ordered = d->position + ordered_messages(d, d->position, most);
+        }
+        if (d->position >= d->ordered) {
             (void)refuse_order(d->position, error);
             return KC_EVENT_FAULT;
         }
-        if (bytes > ordered) bytes = ordered;
+        if (bytes > d->ordered - d->position) bytes = d->ordered - d->position;
     }
     kc_msgset_end end = kc_msgset_read(m, &d->batch, t, max_rows - t->length, bytes, error);
     if (!m->inner) d->position = (uint64_t)(m->at - m->start);
