@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.clustering.brokers import Brokers
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.options import BrokerConfig
-    from kafkacodec.broker.state.catalog import Catalog, Topic
+    from kafkacodec.broker.state.catalog import Catalog, NewPartition, Topic
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.broker.topics.waiting import Waiting
 
@@ -52,11 +52,11 @@ Done = Callable[[int], Any]
 
 
 class Changes(NamedTuple):
-    """Records of the metadata log, and the partitions that they make: topic, its id, number, leader epoch."""
+    """Records of the metadata log, and the partitions that they make."""
 
     rows: Sequence[tuple[bytes | None, bytes | None]]
     timestamp: int
-    makes: Sequence[tuple[str, uuid.UUID, int, int]]
+    makes: Sequence[NewPartition]
 
 
 class Node:

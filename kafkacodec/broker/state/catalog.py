@@ -13,12 +13,12 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.arguments import meant
 from kafkacodec.broker.state.access import Access
-from kafkacodec.datatypes import dataclass, field
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
 
-__all__ = ["FEATURES", "PRODUCER_IDS", "Catalog", "Topic"]
+__all__ = ["FEATURES", "PRODUCER_IDS", "Catalog", "NewPartition", "Topic"]
 
 FEATURES: Final[Mapping[str, tuple[int, int, int]]] = {
     "eligible.leader.replicas.version": (0, 1, 1),
@@ -56,6 +56,16 @@ class Topic:
     name: str
     id: uuid.UUID
     partitions: int
+
+
+class NewPartition(NamedTuple):
+    """A partition that records of the metadata log make; `configs` are those that a new topic is made with."""
+
+    topic: str
+    topic_id: uuid.UUID
+    number: int
+    leader_epoch: int
+    configs: Mapping[str, str]
 
 
 @dataclass
@@ -96,17 +106,22 @@ class Catalog:
         if record is not None:
             self.apply(record)
 
-    def partitions_made(self, values: Iterable[bytes]) -> list[tuple[str, uuid.UUID, int, int]]:
-        """The partitions that stored records would make: the topic, its id, the number and the leader epoch."""
+    def partitions_made(self, values: Iterable[bytes]) -> list[NewPartition]:
+        """The partitions that stored records would make."""
         names: dict[uuid.UUID, str] = {}
+        configs: dict[str, dict[str, str]] = {}
         found = []
         for value in values:
             record = decode_metadata_record(value)
             if isinstance(record, messages.TopicRecord):
                 names[record.topic_id] = record.name
+                configs[record.name] = {}
+            elif isinstance(record, messages.ConfigRecord) and record.resource_name in configs:
+                configs[record.resource_name][record.name] = record.value or ""
             elif isinstance(record, messages.PartitionRecord):
+                key = record.topic_id, record.partition_id
                 name = names.get(record.topic_id) or self._ids[record.topic_id]
-                found.append((name, record.topic_id, record.partition_id, record.leader_epoch))
+                found.append(NewPartition(name, *key, record.leader_epoch, configs.get(name, {})))
         return found
 
     def apply(self, record: Any) -> None:

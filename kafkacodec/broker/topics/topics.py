@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kafkacodec.broker.topics.waiting import Waiting
     from kafkacodec.log.growing.directory import GrowingDirectory
     from kafkacodec.log.growing.log import PartitionLog
-    from kafkacodec.log.growing.settings import LogConfig
 
 __all__ = ["Topics"]
 
@@ -167,27 +166,26 @@ class Topics:
             raise failed
 
     def _open(self, topic: _Topic, number: int, epoch: int) -> Partition:
-        config = self._config_of(topic)
         self._unopened[topic.name, number] = epoch
-        log = self._log_of(topic.name, topic.id, number, epoch, config.of_log())
+        log = self._log_of(topic, number, epoch)
         del self._unopened[topic.name, number]
-        partition = topic.partitions[number] = Partition(topic.name, topic.id, number, log, epoch, config)
-        self._partitions[topic.name, number] = partition
+        partition = Partition(topic.name, topic.id, number, log, epoch, self._config_of(topic))
+        self._partitions[topic.name, number] = topic.partitions[number] = partition
         self.flushes.watch(partition)
         return partition
 
-    def _log_of(
-        self, name: str, topic_id: uuid.UUID, number: int, epoch: int, config: LogConfig | None = None
-    ) -> PartitionLog:
+    def _log_of(self, topic: _Topic, number: int, epoch: int) -> PartitionLog:
+        """The log of a partition, opened or made; the first segment heeds the configuration that it has then."""
+        config = self._config_of(topic).of_log()
         try:
-            log = self._directory.open(name, number, config, topic_id=topic_id)
+            log = self._directory.open(topic.name, number, config, topic_id=topic.id)
         except DecodeError as error:
             way_out = "serve it read-only, or a copy without what is damaged, which kafkacodec recover makes"
             raise OSError(errno.EIO, f"{error}; {way_out}") from error
         except OtherTopic as error:  # of a topic of that name that was deleted when the disk did not rename it
-            aside = self._directory.set_aside(name, number)
+            aside = self._directory.set_aside(topic.name, number)
             _log.warning("%s: set aside as %s, whose records are not served", error, aside)
-            log = self._directory.open(name, number, config, topic_id=topic_id)
+            log = self._directory.open(topic.name, number, config, topic_id=topic.id)
         log.begin_epoch(epoch)
         return log
 
@@ -202,10 +200,13 @@ class Topics:
         """
         made: list[tuple[str, int]] = []
         try:
-            for name, topic_id, number, epoch in changes.makes:
-                if not self._directory.has(name, number):
-                    made.append((name, number))
-                self._log_of(name, topic_id, number, epoch)
+            for new in changes.makes:
+                topic = self._topics.get(new.topic)
+                if topic is None or topic.id != new.topic_id:
+                    topic = _Topic(new.topic, new.topic_id, dict(new.configs))
+                if not self._directory.has(topic.name, new.number):
+                    made.append((topic.name, new.number))
+                self._log_of(topic, new.number, new.leader_epoch)
             return metadata.append(bytearray(_batch(changes)))
         except OSError:
             for key in made:
