@@ -80,6 +80,8 @@ def subscriptions(s):
     settle(s, g, a, b)
     sizes(s, "both", a, b)
     a.beat(subscribed_topic_regex=s.name("t"), label="a-new-expression", hide=("assignment",))
+    # Which topics match is found out after the answer, and raises the epoch.
+    s.ask("ConsumerGroupDescribe", 0, group_ids=[g], quiet=True, until=lambda found: found.groups[0].group_epoch == 5)
     a.leave()
     b.leave()
     _state(s, g, "empty")
