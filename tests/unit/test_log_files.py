@@ -309,13 +309,23 @@ def test_a_batch_that_reaches_over_the_end_of_its_range_is_reported(tmp_path):
     at, cut = int(headers["position"][4]), int(headers["position"][9])
     path.write_bytes(DATA[: at + 8] + (cut - at + 100).to_bytes(4, "big") + DATA[at + 12 :])
     piece = kc.log.SegmentRange(str(path), None, None, 0, cut)
-    with pytest.raises(kc.CorruptRecord, match="past the end of its range") as caught:
+    with pytest.raises(kc.CorruptRecord, match="length exceeds the data, yet valid batches follow") as caught:
         list(piece.read())
     assert caught.value.position == at
     stopped = list(piece.read(on_error="stop"))
     assert [(p.position, p.size_in_bytes) for chunk in stopped for p in chunk.problems] == [(at, cut - at)]
     skipped = list(piece.read(on_error="skip"))
     assert sum(map(len, skipped)) == int(headers["count"][:9].sum() - headers["count"][4])
+
+
+def test_the_last_batch_of_a_range_that_reaches_over_its_end_is_reported(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    headers = kc.scan(DATA)
+    at, cut = int(headers["position"][8]), int(headers["position"][9])
+    path.write_bytes(DATA[: at + 8] + (cut - at + 100).to_bytes(4, "big") + DATA[at + 12 :])
+    with pytest.raises(kc.CorruptRecord, match="past the end of its range") as caught:
+        list(kc.log.SegmentRange(str(path), None, None, 0, cut).read())
+    assert caught.value.position == at
 
 
 def test_every_public_name_is_there():
