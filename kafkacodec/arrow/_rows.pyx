@@ -127,7 +127,7 @@ def take(Table table not None, rows):
     return made
 
 
-def integers(rows):
+cdef object integers(rows):
     """Numbers of rows as an array. Raises TypeError for anything else, such as the mask that `filter` takes."""
     found = np.asarray(rows)
     if found.size and found.dtype.kind not in "iu":
