@@ -13,7 +13,7 @@ from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 if TYPE_CHECKING:
     from kafkacodec.net.settings import TlsSettings
 
-__all__ = ["client_context", "distinguished_name", "handshake_error", "server_context", "tls_error"]
+__all__ = ["client_context", "distinguished_name", "fault_of_client", "handshake_error", "server_context", "tls_error"]
 
 _UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
 _WRONG_NAME = "the broker's certificate is not valid for its host name"
@@ -150,6 +150,18 @@ def handshake_error(error: OSError) -> ConnectionFailed | None:
             closed_unanswered=True,
         )
     return tls_error(error)
+
+
+def fault_of_client(error: OSError) -> str | None:
+    """Return why a client's handshake with a server failed; None if the client has gone."""
+    if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        name = error.reason or "unknown error"
+        if _REASONS.get(name) == _NO_TLS:
+            return "the client does not use TLS"
+        return f"the TLS handshake failed: {name.lower().replace('_', ' ')}"
+    if isinstance(error, (TimeoutError, ConnectionAbortedError)):
+        return "the client did not complete the TLS handshake in time"
+    return None
 
 
 def _file_fault(error: OSError) -> str:

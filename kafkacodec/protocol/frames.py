@@ -10,6 +10,7 @@ from kafkacodec import errors
 from kafkacodec.arguments import limit
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated, UnsupportedVersion
 from kafkacodec.messages import by_key, keys
+from kafkacodec.protocol.foreign import spoken
 from kafkacodec.protocol.headers import (
     decode_request_header,
     decode_response_header,
@@ -56,7 +57,9 @@ def frame_size(data: Any, start: int = 0, *, max_size: int = MAX_FRAME_SIZE) -> 
     if size < 0:
         raise DecodeError(f"negative frame size {size}", position=start)
     if size > max_size:
-        raise LimitExceeded(f"a frame of {size} bytes exceeds the limit of {max_size}", position=start)
+        name = spoken(head)
+        meaning = f"; it begins as {name} does" if name else ""
+        raise LimitExceeded(f"a frame of {size} bytes exceeds the limit of {max_size}{meaning}", position=start)
     return size + SIZE_BYTES
 
 

@@ -303,6 +303,15 @@ async def test_idle_connections_are_closed_but_not_those_that_wait():
         assert service.host.traffic()[0] == 1
 
 
+async def test_idle_connections_whose_clients_take_no_answers_end_too():
+    async with served(Limits(max_idle_ms=40)) as (service, connect):
+        one = await connect()
+        one[1].transport.pause_reading()
+        one[1].write(f"echo {'x' * 200}\n".encode() * 50_000)  # more than the system and the host keep unsent
+        await until(lambda: service.host.traffic()[2] > 1 << 20)
+        await until(lambda: service.host.traffic()[0] == 0)
+
+
 async def test_stopping_closes_all_connections_and_ends_soon():
     async with served() as (service, connect):
         one = await connect()

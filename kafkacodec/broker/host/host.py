@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.broker.host.limits import Limits, Load
 from kafkacodec.broker.host.listener import Listener
+from kafkacodec.broker.host.notes import Notes
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.runner import Runner
@@ -39,7 +40,7 @@ class Host:
         self.listeners: list[Listener] = []
         self.closing: list[Callable[[], Awaitable[None]]] = []
         self._loop = loop
-        self._load = Load(self.limits.max_bytes_in_flight)
+        self._load = Load(self.limits.max_bytes_in_flight, Notes(loop.time))
         self._runners: dict[int, Runner] = {}
         self._idle: asyncio.Handle | None = None
 
@@ -100,5 +101,5 @@ class Host:
         latest = self._loop.time() * 1000 - self.limits.max_idle_ms
         for session in list(self._load.sessions):
             if session.last < latest and not session.waits:
-                session.close()
+                session.expire()
         self._set_idle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kafkacodec.broker.host.notes import Notes
 from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["Limits", "Load"]
@@ -15,7 +16,7 @@ _OTHER_FILES: Final = 640  # of a process: mostly logs, and connections that the
 def _affordable() -> int:
     """Return the number of connections that leave the process files for its logs.
 
-    Without files, asyncio tries to accept again and again, logs each try, and the process cannot open logs.
+    Without files, the host cannot accept, and the process cannot open logs.
     """
     try:
         import resource
@@ -39,7 +40,8 @@ class Limits:
         max_bytes_in_flight: bytes of requests of all connections that wait for their answers; beyond it, the host reads
             nothing.
         max_unsent_bytes: bytes of answers that a client has not taken; beyond it, the host reads no more from it.
-        max_idle_ms: the host closes a connection after this time without a request.
+        max_idle_ms: the host closes a connection after this time without a request, unless its client takes an answer
+            meanwhile.
     """
 
     max_connections: int = field(default_factory=_affordable)
@@ -55,7 +57,9 @@ class Load:
 
     Attributes:
         most: the limit of bytes in flight, `Limits.max_bytes_in_flight`.
+        notes: log what clients do wrong.
         sessions: the open sessions.
+        opening: those whose connection was accepted, and may be in a TLS handshake.
         nbytes: bytes of requests that wait for their answers.
         stopped: sessions that may have stopped reading because of others.
         requests: since the start.
@@ -63,12 +67,19 @@ class Load:
     """
 
     most: int
+    notes: Notes
     sessions: set[Any] = field(default_factory=set)
+    opening: set[Any] = field(default_factory=set)
     nbytes: int = 0
     stopped: set[Any] = field(default_factory=set)
     requests: int = 0
     received: int = 0
     sent: int = 0
+
+    @property
+    def connections(self) -> int:
+        """The number of connections, open or in a handshake."""
+        return len(self.sessions) + len(self.opening)
 
     @property
     def is_full(self) -> bool:

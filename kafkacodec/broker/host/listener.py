@@ -8,9 +8,11 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.host.sessions import Call, Session
+from kafkacodec.net.addresses import address_text
+from kafkacodec.net.tls import fault_of_client
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.limits import Limits, Load
@@ -19,12 +21,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Listener"]
 
-_AT_ONCE: Final = 32  # accepted before any of them is refused: each takes one of the files of the process
+_AT_ONCE: Final = 32  # accepted before anything else is done
 _QUEUED: Final = 1024  # by the system
+_PAUSE_SECONDS: Final = 1.0  # before the system is asked again for a connection that it could not give
+
+_ADVICE: Final = {
+    errno.EADDRINUSE: "; another process listens there: choose another port, or port 0 for a free one",
+    errno.EADDRNOTAVAIL: "; it is not an address of this machine",
+}
 
 
 class Listener:
     """One address with its service.
+
+    It accepts connections itself: asyncio's server neither counts those in a TLS handshake nor says why one failed.
 
     Args:
         runner: runs the service.
@@ -44,32 +54,65 @@ class Listener:
         self.name, self.codec, self.limits = name, codec, limits
         self.address = ("", 0)
         self._runner, self.load, self._loop = runner, load, loop
-        self._server: asyncio.Server | None = None
+        self._sockets: list[socket.socket] = []
+        self._tls: ssl.SSLContext | None = None
+        self._opening: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        """Start accepting. Raises OSError: the address cannot be bound."""
+        """Start accepting, at all addresses of a host with one port. Raises OSError: an address cannot be bound."""
+        self._tls = tls
         try:
-            self._server = server = await self._loop.create_server(
-                lambda: Session(self), host, port, ssl=tls, backlog=_AT_ONCE
-            )
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except socket.gaierror as error:  # it does not name the host
             reason = f"the host {host} has no address: {error.strerror}"
             raise OSError(errno.EADDRNOTAVAIL, reason, self.name) from None
-        for sock in server.sockets:  # asyncio's own queue would be as long as what it accepts at once
-            with socket.socket(fileno=os.dup(sock.fileno())) as same:
-                same.listen(_QUEUED)
-        bound = self._server.sockets[0].getsockname()
-        self.address = (host, int(bound[1]))
+        try:
+            port = self._bind([(family, address) for family, _, _, _, address in dict.fromkeys(found)])
+        except OSError as error:
+            self.stop()
+            reason = os.strerror(error.errno or 0).lower() + _ADVICE.get(error.errno or 0, "")
+            raise OSError(error.errno, f"cannot listen at {address_text((host, port))}: {reason}") from None
+        self.address = (host, port)
+        for sock in self._sockets:
+            sock.listen(_QUEUED)
+            self._resume_accepting(sock)
+
+    def _bind(self, addresses: list[tuple[int, Any]]) -> int:
+        """Bind sockets; return their port. An address that the machine lacks is left out if it has another."""
+        port, missing = int(addresses[0][1][1]), OSError(errno.EADDRNOTAVAIL, "")
+        for family, address in addresses:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            self._sockets.append(sock)
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                sock.bind((address[0], port, *address[2:]))
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL:
+                    raise
+                self._sockets.pop().close()
+                missing = error
+            else:
+                port = int(sock.getsockname()[1])
+        if not self._sockets:
+            raise missing
+        return port
 
     def pause(self) -> None:
-        """Stop accepting. asyncio loses a connection that it has accepted if the server closes in the same turn."""
-        for sock in self._server.sockets if self._server is not None else ():
-            self._loop.remove_reader(sock.fileno())
+        """Stop accepting."""
+        for sock in self._sockets:
+            self._loop.remove_reader(sock)
 
     def stop(self) -> None:
-        """Close the address."""
-        if self._server is not None:
-            self._server.close()
+        """Close the address, and connections that are not open yet."""
+        self.pause()
+        for sock in self._sockets:
+            sock.close()
+        self._sockets.clear()
+        for task in self._opening:
+            task.cancel()
 
     def now(self) -> float:
         """Return the time of the loop, in milliseconds."""
@@ -79,12 +122,10 @@ class Listener:
         """Pass a request to the service."""
         self._runner.receive(call)
 
-    def add(self, session: Session) -> bool:
-        """Add a session; False if there are too many."""
-        if len(self.load.sessions) >= self.limits.max_connections:
-            return False
+    def add(self, session: Session) -> None:
+        """Note that a session is open."""
+        self.load.opening.discard(session)
         self.load.sessions.add(session)
-        return True
 
     def remove(self, session: Session) -> None:
         """Forget a session, and tell the service."""
@@ -106,3 +147,45 @@ class Listener:
         self.load.stopped.clear()
         for session in stopped:
             session.resume()
+
+    # Accepting
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Accept the connections that wait, at most `_AT_ONCE`."""
+        for _ in range(_AT_ONCE):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # the process may not open more files
+                self._loop.remove_reader(listening)
+                self._loop.call_later(_PAUSE_SECONDS, self._resume_accepting, listening)
+                self.load.notes.say(f"{self.name}: a connection could not be accepted: {error}")
+                return
+            peer = f"{address[0]}:{address[1]}"
+            if self.load.connections >= self.limits.max_connections:
+                sock.close()
+                self.load.notes.say(
+                    f"connection refused: there are already {self.limits.max_connections} connections", peer
+                )
+                continue
+            session = Session(self)
+            self.load.opening.add(session)
+            task = self._loop.create_task(self._open(session, sock, peer))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    def _resume_accepting(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    async def _open(self, session: Session, sock: socket.socket, peer: str) -> None:
+        """Begin a session on an accepted socket."""
+        try:
+            await self._loop.connect_accepted_socket(lambda: session, sock, ssl=self._tls)
+        except OSError as error:
+            reason = fault_of_client(error)
+            if reason is not None:
+                self.load.notes.say(f"{self.name}: {reason}; closing its connection", peer)
+        finally:
+            self.load.opening.discard(session)

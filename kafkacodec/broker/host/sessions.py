@@ -35,8 +35,8 @@ class Acceptor(Protocol):
     def now(self) -> float:
         """Return the time of the loop, in milliseconds."""
 
-    def add(self, session: Session) -> bool:
-        """Add a session; False if there are too many."""
+    def add(self, session: Session) -> None:
+        """Note that a session is open."""
 
     def remove(self, session: Session) -> None:
         """Forget a session."""
@@ -90,6 +90,7 @@ class Session(asyncio.BufferedProtocol):
         self.peer = self.host = ""
         self.state: Any = None
         self.last = 0.0  # time of the last received bytes, in ms
+        self._unsent = 0  # bytes that the client had not taken at the last look
         self._codec: Codec = listener.codec()
         self._limits, self._load = listener.limits, listener.load
         self._transport: Any = None
@@ -108,7 +109,7 @@ class Session(asyncio.BufferedProtocol):
     # Called by asyncio
 
     def connection_made(self, transport: Any) -> None:
-        """Start, or refuse a connection beyond the limit."""
+        """Start."""
         self._transport = transport
         name = transport.get_extra_info("peername")
         self.host = str(name[0]) if isinstance(name, tuple) else ""
@@ -118,10 +119,7 @@ class Session(asyncio.BufferedProtocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(self._limits.max_unsent_bytes)
         self.last = self.listener.now()
-        if not self.listener.add(self):
-            _log.warning("%s: connection refused: there are already %d", self.peer, self._limits.max_connections)
-            self._ended = True
-            transport.abort()
+        self.listener.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return memory for received bytes."""
@@ -136,7 +134,7 @@ class Session(asyncio.BufferedProtocol):
         try:
             self._later.extend(self._codec.received(nbytes))
         except KafkaCodecError as error:
-            _log.info("%s: %s; closing its connection", self.peer, error)
+            self._load.notes.say(f"{self.listener.name}: {error}; closing its connection", self.peer)
             self._later.extend(getattr(error, "events", ()))
             self._later.append(CLOSE)
         self._begin()
@@ -203,6 +201,15 @@ class Session(asyncio.BufferedProtocol):
         self._ending = True
         if self._transport is not None and not self._ended:
             self._transport.close()
+
+    def expire(self) -> None:
+        """Close an idle connection; at once, if the client has taken nothing of its answers since the last call."""
+        unsent, before = self._transport.get_write_buffer_size(), self._unsent
+        self._unsent = unsent
+        if not unsent:
+            self.close()
+        elif unsent == before:
+            self.abort()
 
     def abort(self) -> None:
         """Close at once."""

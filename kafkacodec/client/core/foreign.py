@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from kafkacodec.protocol.foreign import spoken
 
 __all__ = ["foreign_protocol"]
 
 _TLS = "the broker's listener uses TLS: set security_protocol to 'SSL' or 'SASL_SSL'"
 
-# As the size of a frame, each of these would be over 300 MB.
-_BEGINNINGS: Final[tuple[tuple[bytes, str], ...]] = (
-    (b"\x15\x03", _TLS),  # an alert
-    (b"\x16\x03", _TLS),  # a handshake
-    (b"HTTP", "the peer speaks HTTP: it is not a Kafka broker"),
-    (b"SSH-", "the peer speaks SSH: it is not a Kafka broker"),
-    (b"<", "the peer sends XML or HTML: it is not a Kafka broker"),
-    (b"{", "the peer sends JSON: it is not a Kafka broker"),
-)
-
 
 def foreign_protocol(head: bytes) -> str | None:
     """What is wrong with a peer that sent these first four bytes; None if they do not tell."""
-    return next((reason for beginning, reason in _BEGINNINGS if head.startswith(beginning)), None)
+    name = spoken(head)
+    if name is None:
+        return None
+    if name == "TLS":
+        return _TLS
+    return f"the peer {'speaks' if name in ('HTTP', 'SSH') else 'sends'} {name}: it is not a Kafka broker"
