@@ -26,6 +26,7 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
         "share.*": _NEWER,
         "streams_topologies.missing_sources/*": "3.9 has no streams groups to list",
         "topics.*": _NEWER,
+        "transaction_epochs.batches_after_a_marker*/*": "since 4 an old epoch is refused before a verification",
         "transaction_offsets.*": "markers of the second version of transactions have the next epoch (KIP-890)",
         "transactions.*": "markers of the second version of transactions have the next epoch (KIP-890)",
         "restarts.configs/*": _NEWER,

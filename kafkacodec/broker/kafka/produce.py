@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["produce"]
 
 _BATCHES = 3
+_ADDS = 12
 _BY_ID = 13
 _TELLS_LEADER = 10
 _ADMIN = "__admin_client"
@@ -188,10 +189,12 @@ class _Work:
                 row.log_start_offset = partition.start_offset
         elif isinstance(found, Refused):
             self._refused(row, partition, found)
+        elif found is not None and found.is_transactional and partition.is_fenced(found):
+            row.error_code = errors.INVALID_PRODUCER_EPOCH
         elif found is not None:
             append = Append(partition.key, found, partial(self._done, row, partition, found))
-            if found.is_transactional and not partition.is_open(found.producer_id):
-                partition.beginning(found, self._request.now)
+            if found.is_transactional and not partition.continues(found):
+                partition.beginning(found, self._request.now, adds=self._request.version >= _ADDS)
                 self._unverified.append((append, row, found))
             else:
                 self._appends.append(append)

@@ -161,16 +161,15 @@ class Offsets:
     # OffsetFetch
 
     def fetch(self, group: str, topics: Any, *, by_id: bool, stable: bool) -> list[tuple[str, uuid.UUID, list[Any]]]:
-        """Names, ids and rows of the topics of an answer; None asks for all."""
+        """Names, ids and rows of the topics of an answer; None asks for all that are committed."""
         if topics is not None:
             return [self._asked(group, topic, by_id, stable) for topic in topics]
         found = []
-        for name, numbers in partitions_by_topic(self.places(group)).items():
+        for name, numbers in partitions_by_topic(self._committed.get(group, ())).items():
             known = self._topics.id_of(name)
             if not by_id or known is not None:
-                rows = [row for number in numbers if (row := self._row(group, (name, number), stable, all_=True))]
-                if rows:
-                    found.append((name, known or _ZERO, rows))
+                rows = [self._row(group, (name, number), stable) for number in numbers]
+                found.append((name, known or _ZERO, rows))
         return found
 
     def _asked(self, group: str, topic: Any, by_id: bool, stable: bool) -> tuple[str, uuid.UUID, list[Any]]:
@@ -183,13 +182,11 @@ class Offsets:
             rows = [self._row(group, (name, number), stable) for number in topic.partition_indexes]
         return "", topic.topic_id, rows
 
-    def _row(self, group: str, place: Place, stable: bool, *, all_: bool = False) -> Any:
+    def _row(self, group: str, place: Place, stable: bool) -> Any:
         if stable and self._is_pending(group, place):
             return _row(place[1], UNSTABLE_OFFSET_COMMIT)
         commit = self._committed.get(group, {}).get(place)
-        if commit is None:
-            return None if all_ else _row(place[1], NONE)
-        return _row(place[1], NONE, commit.value)
+        return _row(place[1], NONE, None if commit is None else commit.value)
 
     # Their end
 

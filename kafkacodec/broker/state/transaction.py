@@ -110,7 +110,7 @@ class Transaction:
         self, producer_id: int, epoch: int, commit: bool, version: int, new_id: int | None, now: int
     ) -> Transaction | int:
         """Decide about EndTxn; return the current state if it has already ended."""
-        second = version >= _SECOND and self.version >= _SECOND  # older requests are not repeated with another epoch
+        second = version >= _SECOND
         overflown = second and producer_id == self.previous_id and epoch == LAST_EPOCH and self.epoch == 0
         again = overflown or (second and self.epoch == epoch + 1)
         if producer_id != self.producer_id and not overflown:
@@ -141,10 +141,10 @@ class Transaction:
         return replace(made, epoch=self.epoch + 1, last_epoch=self.epoch, next_id=next_id)
 
     def fenced(self, now: int) -> Transaction:
-        """Fence a lost or replaced producer: raise its epoch and abort its open transaction."""
-        if self.version >= _SECOND:
-            return self.decided(False, self.version, None, now)
-        return replace(self.decided(False, self.version, None, now), epoch=self.epoch + 1, last_epoch=self.epoch)
+        """Fence a lost or replaced producer: raise its epoch and abort its open transaction, in the second version
+        whatever its requests had.
+        """
+        return self.decided(False, _SECOND, None, now)
 
     def completed(self, now: int) -> Transaction:
         """All markers are written."""

@@ -127,6 +127,16 @@ class Partition:
         """Whether a producer has an open transaction here."""
         return producer_id in self.log.open_transactions
 
+    def continues(self, batch: Produced) -> bool:
+        """Whether a batch belongs to the open transaction of its producer, by the epoch."""
+        number = batch.producer_id
+        return self.is_open(number) and self.log.producers[number].producer_epoch == batch.producer_epoch
+
+    def is_fenced(self, batch: Produced) -> bool:
+        """Whether a batch has an older epoch than its producer has here."""
+        known = self.log.producers.get(batch.producer_id)
+        return known is not None and batch.producer_epoch < known.producer_epoch
+
     # Flushing
 
     @property
@@ -150,6 +160,12 @@ class Partition:
     def append(self, data: bytearray | memoryview) -> Appended:
         """Append batches unchanged. Raises OSError: nothing was appended."""
         return Appended(NONE, self._append(data))
+
+    def end(self, marker: EndMarker) -> Appended:
+        """End a transaction. Raises OSError: as before."""
+        found = self.append(marker.batch())
+        self._sequences.ended(marker.producer_id, marker.producer_epoch)
+        return found
 
     def _append(self, data: bytearray | memoryview) -> int:
         """Append, and return the first offset."""
@@ -213,9 +229,11 @@ class Partition:
                     Batch(head.producer_epoch, head.base_sequence, sequence, first, last, head.max_timestamp),
                 )
 
-    def beginning(self, batch: Produced, now: float) -> None:
-        """Note that a batch will start a transaction of its producer here, if it is verified."""
-        self._sequences.beginning(batch.producer_id, batch.producer_epoch, batch.base_sequence, now)
+    def beginning(self, batch: Produced, now: float, *, adds: bool) -> None:
+        """Note that a batch will start a transaction of its producer here, if it is verified; `adds` says that it also
+        adds the partition to the transaction.
+        """
+        self._sequences.beginning(batch.producer_id, batch.producer_epoch, batch.base_sequence, now, adds=adds)
 
     def expire(self, now: float) -> None:
         """Forget sequences of expired producers."""

@@ -6,7 +6,7 @@ It follows `org.apache.kafka.storage.internals.log.ProducerAppendInfo` and `Prod
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from kafkacodec import errors
@@ -43,11 +43,17 @@ class Batch(NamedTuple):
 
 
 class _Beginning(NamedTuple):
-    """The lowest sequence of batches that would start a transaction, and the time of the first."""
+    """The lowest sequence of batches that would start a transaction, and the time of the first.
+
+    Attributes:
+        adds: whether the first of them adds its partition to the transaction, as since the second version of those: the
+            producer then begins with sequence 0.
+    """
 
     epoch: int
     sequence: int
     since: float
+    adds: bool
 
 
 class Sequences:
@@ -67,15 +73,17 @@ class Sequences:
         self._recent: dict[int, deque[Batch]] = {}
         self._beginning: dict[int, _Beginning] = {}
 
-    def beginning(self, producer_id: int, epoch: int, sequence: int, now: float) -> None:
+    def beginning(self, producer_id: int, epoch: int, sequence: int, now: float, *, adds: bool) -> None:
         """Note a batch that would start a transaction and is being verified: no later sequence may be appended before
         it.
 
         It follows `org.apache.kafka.storage.internals.log.VerificationStateEntry`.
         """
         known = self._beginning.get(producer_id)
-        if known is None or epoch > known.epoch:
-            self._beginning[producer_id] = _Beginning(epoch, sequence, now if known is None else known.since)
+        if known is None:
+            self._beginning[producer_id] = _Beginning(epoch, sequence, now, adds)
+        elif epoch > known.epoch:
+            self._beginning[producer_id] = known._replace(epoch=epoch, sequence=sequence)
         elif epoch == known.epoch and sequence < known.sequence:
             self._beginning[producer_id] = known._replace(sequence=sequence)
 
@@ -83,9 +91,16 @@ class Sequences:
         """Note that the transaction has started."""
         self._beginning.pop(producer_id, None)
 
+    def ended(self, producer_id: int, epoch: int) -> None:
+        """Note a marker. It does not count for a transaction that begins with the epoch of the marker."""
+        known = self._beginning.get(producer_id)
+        if known is not None and not (known.adds and known.epoch == epoch):
+            del self._beginning[producer_id]
+
     def verdict(self, producer_id: int, epoch: int, sequence: int, count: int) -> Batch | int:
         """Decide about a batch: 0 to append it, an error code, or the same batch if it is there already."""
         producer = self._known.get(producer_id)
+        batches: Sequence[Batch] = () if producer is None else self._batches(producer_id, producer)
         if producer is None:
             fits = True
         elif epoch < producer.producer_epoch:
@@ -93,14 +108,13 @@ class Sequences:
         elif epoch > producer.producer_epoch:
             fits = sequence == 0
         else:
-            batches = self._batches(producer_id, producer)
             last = (sequence + count - 1) & _LAST
             for batch in batches:
                 if (batch.first_sequence, batch.last_sequence) == (sequence, last):
                     return batch
-            fits = not batches or sequence == (batches[-1].last_sequence + 1) & _LAST
+            fits = sequence == ((batches[-1].last_sequence + 1) & _LAST if batches else 0)
         beginning = self._beginning.get(producer_id)
-        if beginning is not None and sequence > beginning.sequence:
+        if beginning is not None and (sequence > beginning.sequence or (beginning.adds and sequence and not batches)):
             fits = False
         return errors.NONE if fits else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 

@@ -314,7 +314,7 @@ class Topics:
         elif isinstance(data, Synced):
             return Appended(NONE)
         elif isinstance(data, EndMarker):
-            found = partition.append(data.batch())
+            found = partition.end(data)
         elif isinstance(data, (bytes, bytearray, memoryview)):
             found = partition.append(data if isinstance(data, bytearray) else bytearray(data))
         elif log == _METADATA:
