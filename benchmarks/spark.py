@@ -1,7 +1,7 @@
 """Spark on two cores: sums over segments, exports to Parquet, and writing segments with `kafkalog`.
 
-Sums and writing are compared with trivial data sources: one yields ready-made Arrow batches, the other discards its
-input. They show the time that Spark itself needs for as many rows of the same shape.
+Sums and writing are compared with trivial data sources: one yields ready-made Arrow batches, others discard their
+input, or write as many bytes. They show the time that Spark, and the disk, need for as many rows of the same shape.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
 
 import kafkacodec as kc
 from benchmarks import ready_made, spark_broker
 from benchmarks.cases import Case, record_set
 from benchmarks.contest import Contest, Measured
 from benchmarks.spark_broker import check_total
+from benchmarks.spark_sinks import ThrownAway, WrittenAlone
 from benchmarks.spark_time import Clock, measure
 
 ROOT = Path(__file__).parent.parent
@@ -31,24 +29,6 @@ PARTITIONS = 4
 CASE = Case("Spark", total_bytes=120_000_000)  # a million records, in each partition
 SUM, STREAM = "Spark, sum of value lengths", "Spark, stream"
 FILES, WRITE = "Spark, segments to Parquet", "Spark, write"
-
-
-class ThrownAway(DataSource):
-    """A destination that discards its input."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "thrownaway"
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        return ThrownAwayWriter()
-
-
-class ThrownAwayWriter(DataSourceArrowWriter):
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        for _ in iterator:
-            pass
-        return WriterCommitMessage()
 
 
 def run(rounds: int, note: Callable[[str], None], chosen: Callable[[str], bool], share: int = 1) -> dict[str, Measured]:
@@ -149,10 +129,14 @@ def exporting(spark: SparkSession, directory: str, case: Case) -> Contest:
 def writing(spark: SparkSession, directory: str, case: Case) -> Contest:
     """Write rows that Spark holds in memory to new log directories, which are removed at the end."""
     spark.dataSource.register(ThrownAway)
+    spark.dataSource.register(WrittenAlone)
     ready = ready_made.rows(spark, PARTITIONS, case.num_records)
     rows = ready.select("key", "value", "timestamp").cache()
     expected = PARTITIONS * case.num_records
-    competitors: dict[str, Callable[[], object]] = {"batches thrown away": partial(throw_away, rows)}
+    competitors: dict[str, Callable[[], object]] = {
+        "batches thrown away": partial(throw_away, rows),
+        "the bytes alone": partial(write_bytes, rows, expected, len(record_set(case)) // case.num_records, directory),
+    }
     for codec in ("none", "lz4"):
         competitors[f"kafkalog, {codec}"] = partial(write_segments, rows, codec, expected, directory)
     return Contest(WRITE, "records", expected, competitors)
@@ -160,6 +144,14 @@ def writing(spark: SparkSession, directory: str, case: Case) -> Contest:
 
 def throw_away(rows: DataFrame) -> None:
     rows.write.format("thrownaway").mode("append").save()
+
+
+def write_bytes(rows: DataFrame, expected: int, record_bytes: int, directory: str) -> None:
+    target = tempfile.mkdtemp(dir=directory)
+    rows.write.format("writtenalone").mode("append").options(path=target, record_bytes=record_bytes).save()
+    found = sum(path.stat().st_size for path in Path(target).iterdir())
+    if found != record_bytes * expected:
+        raise SystemExit(f"{found} bytes were written, not {record_bytes} for each of {expected} records")
 
 
 def write_segments(rows: DataFrame, codec: str, expected: int, directory: str) -> None:
