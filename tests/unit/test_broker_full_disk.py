@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.settings import LogConfig
 from tests.broker_wire import wire_to
+from tests.kafka07_session import Client, message, offsets, produce
+from tests.unit.test_broker_line import Client as Lines
 
 START = 1_700_000_000_000
 HOUR = 3_600_000
@@ -166,3 +169,38 @@ def test_a_topic_that_is_made_again_has_no_records_of_one_that_could_not_be_remo
         monkeypatch.undo()
         broker.create_topic("orders")
         assert len(broker.records("orders")) == 0
+
+
+def test_a_line_that_would_make_a_topic_without_room_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no fault of the request, which may be tried again."""
+    with (
+        kc.broker.serve(tmp_path, listen="line://127.0.0.1:0") as broker,
+        closing(Lines(broker.listeners[0])) as client,
+    ):
+        without_room_for(monkeypatch, "partition.metadata")
+        assert client.ask("V1|1|PRODUCE|new k:v").startswith("V1|1|ERR|STORAGE_ERROR|")
+        monkeypatch.undo()
+        assert client.ask("V1|2|PRODUCE|new k:v") == "V1|2|OK|partition=0 offset=0 hw=1"
+
+
+@pytest.mark.parametrize("name", ["t-0", "new-0"])
+def test_a_partition_of_kafka07_without_room_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    topic, data = name.partition("-")[0], message(b"abc")
+    with kc.broker.serve(tmp_path, listen="kafka07://127.0.0.1:0") as broker:
+        with Client(broker.listeners[0]) as client:
+            client.send(produce("t", 0, data))
+            assert client.read("t") == data
+        for room in (False, True, False):
+            if not room:
+                without_room_for(monkeypatch, name)
+            for _ in range(2):
+                with Client(broker.listeners[0]) as client:
+                    client.send(produce(topic, 0, data))
+                    assert client.code(offsets(topic, 0, -1, 1)) == (0 if room else None)
+            monkeypatch.undo()
+    said = f"{name} could not be appended to: [Errno 28] No space left on device"
+    assert [said in record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [True] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import closing, contextmanager
+from datetime import timedelta
 
 import pytest
 
@@ -54,6 +55,21 @@ def test_the_examples_of_the_text():
         assert client.ask("V1|2|CONSUME|orders 0 2") == "V1|2|OK|messages= hw=2"
         assert client.ask("not a request").startswith("V1|0|ERR|BAD_REQUEST|")
         assert client.ask("V1|3|NOTHING|").startswith("V1|3|ERR|UNKNOWN_COMMAND|")
+
+
+@pytest.mark.parametrize("clock", ["manual", "running"])
+def test_records_and_sessions_follow_the_brokers_clock(clock):
+    with serving(clock=clock) as (broker, client):
+        broker.advance(100_000)
+        client.ask("V1|1|PRODUCE|orders k:v")
+        broker.write("orders", [(None, b"w")])
+        first, second = broker.records("orders")["timestamp"].tolist()
+        assert abs(second - first) < timedelta(days=1)
+        assert client.ask("V1|2|JOIN|g orders c") == "V1|2|OK|generation=1 assigned=[0]"
+        broker.advance(5)
+        assert client.ask("V1|3|HEARTBEAT|g orders c 1") == "V1|3|OK|heartbeat=ok"
+        broker.advance(11)
+        assert client.ask("V1|4|HEARTBEAT|g orders c 1").startswith("V1|4|ERR|")
 
 
 def test_what_is_produced_is_read_by_kafkas_clients_and_back():

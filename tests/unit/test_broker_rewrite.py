@@ -52,6 +52,17 @@ def test_a_group_is_made_listed_joined_and_deleted():
         assert a.delete("empty", "nope") == (["empty"], ErrorCode.UNKNOWN_GROUP)
 
 
+@pytest.mark.parametrize("clock", ["manual", "running"])
+def test_sessions_follow_the_brokers_clock(clock):
+    with serving(clock=clock) as (broker, address), Connection(address) as a:
+        a.create()
+        a.register("a")
+        broker.advance(20)
+        assert a.heartbeat("a")[0] == ErrorCode.NONE
+        broker.advance(31)
+        assert a.heartbeat("a")[0] == ErrorCode.UNKNOWN_MEMBER
+
+
 def test_a_commit_by_an_earlier_connection_comes_too_late():
     """It was sent before the member registered anew, and could undo a rewind."""
     with serving() as (_, address), Connection(address) as before, Connection(address) as since:

@@ -160,6 +160,7 @@ class Kafka07Service:
         self._unflushed: dict[_Log, GrowingLog07] = {}
         self._next_look = math.inf  # not after the first of them is due
         self._written: dict[_Log, None] = {}  # to be put on the disk
+        self._failing: set[_Log] = set()  # refused by the disk, as was logged
 
     # Of the host
 
@@ -219,7 +220,7 @@ class Kafka07Service:
     def _respond(self, request: Request, session: Any, to: Any) -> Effect:
         try:
             response = self._answer(request)
-        except (DecodeError, EncodeError, OSError, _Refused) as error:
+        except (DecodeError, EncodeError, OSError, _Refused) as error:  # _produce has logged that the disk failed
             kind = type(request).__name__
             _log.info("%s: %s failed: %s; closing its connection", session.peer, kind, error)
             response = CLOSE
@@ -259,7 +260,13 @@ class Kafka07Service:
         self._append(key, log, data[: found.size], found.messages)
 
     def _append(self, key: _Log, log: GrowingLog07, data: memoryview, messages: int) -> None:
-        log.append(data, messages, self._now, stamps=not self._clock.is_hosts)
+        try:
+            log.append(data, messages, self._now, stamps=not self._clock.is_hosts)
+        except OSError as error:
+            self._fails(key, error)
+            raise
+        if self._failing:
+            self._failing.discard(key)
         end = log.flush_due_to
         if end > log.visible:
             self._flush(key, log, end)
@@ -320,9 +327,19 @@ class Kafka07Service:
         given = self._settings.partitions_by_topic.get(topic) or self._inside.partitions.get(topic)
         return given or self._inside.config.number("num.partitions")
 
+    def _fails(self, key: _Log, error: OSError) -> None:
+        """Log that the disk refuses a partition, once until it takes messages again."""
+        if key not in self._failing:
+            self._failing.add(key)
+            _log.error("%s-%d could not be appended to: %s", *key, error)
+
     def _create(self, topic: str, partition: int) -> GrowingLog07:
         is_new = not self.has_topic(topic)
-        log = self.logs.create(topic, partition)
+        try:
+            log = self.logs.create(topic, partition)
+        except OSError as error:
+            self._fails((topic, partition), error)
+            raise
         if is_new:
             self.new_topic(topic)
         return log

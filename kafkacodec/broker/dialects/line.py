@@ -122,7 +122,7 @@ class LineService:
 
     def receive(self, request: LineRequest, session: Any, to: Any, now: float) -> Effect:
         """Answer a line, or keep it until it is replicated."""
-        self._now = int(now)
+        self.clock(now)
         asked = Asked(session, to)
         if not isinstance(request, list):
             found = self._broker.receive(request, self._now, asked)
@@ -138,12 +138,17 @@ class LineService:
 
     def tick(self, now: float) -> Effect:
         """Do what is due."""
-        self._now = int(now)
-        return self._replies(self._broker.tick(self._now), tells_of_groups=True)
+        return self._replies(self._broker.tick(self.clock(now)), tells_of_groups=True)
 
     def next_deadline(self) -> float | None:
         """Return when `tick` is needed."""
-        return self._broker.next_deadline()
+        deadline = self._broker.next_deadline()
+        return None if deadline is None else self._inside.clock.of_host(deadline)
+
+    def clock(self, now: float) -> int:
+        """The broker's time, for the machine, at a time of the host."""
+        self._now = max(self._now, int(self._inside.clock(now)))
+        return self._now
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Nothing is appended by effects: the storage does."""

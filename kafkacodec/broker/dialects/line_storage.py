@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,7 @@ from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.group_files import GroupFiles
 from kafkacodec.dialects.line.groups import Refused
 from kafkacodec.dialects.line.storage import Rows
-from kafkacodec.errors import BrokerError
+from kafkacodec.errors import KAFKA_STORAGE_ERROR, BrokerError
 from kafkacodec.records.decode import iter_records
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class TopicStorage(GroupFiles):
         """Take a record, which `store` appends, and return its offset.
 
         Raises:
-            OSError: the partition cannot be opened.
+            OSError: the topic cannot be stored, or the partition cannot be opened.
             Refused: a topic cannot have this name.
         """
         inside, log = self._inside, (topic, partition)
@@ -102,7 +101,7 @@ class TopicStorage(GroupFiles):
         """Append accepted records, those of a partition as one batch; return the failures by log."""
         failed: dict[tuple[str, int], OSError] = {}
         taken, self._rows = self._rows, {}
-        now = int(time.time() * 1000)
+        now = self._inside.clock.now()
         for log, rows in taken.items():
             try:
                 self._inside.topics.append(log, _Rows(rows, now))
@@ -147,6 +146,8 @@ class TopicStorage(GroupFiles):
         try:
             self._inside.create(topic, self._inside.config.number("num.partitions"))
         except BrokerError as e:
+            if e.code == KAFKA_STORAGE_ERROR:
+                raise OSError(errno.EIO, e.args[0], self._inside.path) from None
             raise Refused(ErrorCode.BAD_REQUEST, e.args[0]) from None
 
     def topics(self) -> list[str]:

@@ -124,7 +124,7 @@ class RewriteService:
         self.ask: Callable[[list[Ask]], None] = _nowhere
         self._address = ("", 0)
         self._now = 0
-        self._looked_at: int | None = None
+        self._looked_at: float | None = None  # by the host's clock
         self._topics: dict[str, tuple[Any, int]] = {}  # id and number of partitions, as the controller knows them
         self._sessions: dict[str, Any] = {}  # by client id: the connection of its registration
 
@@ -150,11 +150,11 @@ class RewriteService:
 
     def receive(self, request: RewriteRequest, session: Any, to: Any, now: float) -> Effect:
         """Answer a call, or keep it until others have answered."""
-        self._now = int(now)
+        self._clock(now)
         call = request.request.call
         if isinstance(call, CommitOffsets) and self._is_late(call, session):
             return Effect((), [Reply(to, refusal(call, ErrorCode.NOT_OWNER))])
-        replies = self._look(at_once=not isinstance(call, (Heartbeat, ListGroups)))
+        replies = self._look(now, at_once=not isinstance(call, (Heartbeat, ListGroups)))
         done = self._server.receive(request.request, self._now, _Asked(call, to))
         if isinstance(call, RegisterConsumer):
             self._remember(call, session)
@@ -164,12 +164,12 @@ class RewriteService:
 
     def answered(self, token: int, reply: Rpc | None, now: float) -> Effect:
         """Take the reply of another server; None: it was not reached."""
-        self._now = int(now)
+        self._clock(now)
         return self._effect(self._server.answered(token, reply))
 
     def disconnected(self, session: Any, now: float) -> Effect:
         """End the memberships of a connection."""
-        self._now = int(now)
+        self._clock(now)
         replies: list[GroupReply] = []
         for client_id in session.state or ():
             if self._sessions.get(client_id) is session:
@@ -179,12 +179,13 @@ class RewriteService:
 
     def tick(self, now: float) -> Effect:
         """Do what is due."""
-        self._now = int(now)
+        self._clock(now)
         return self._effect(self._server.controller.tick(self._now))
 
     def next_deadline(self) -> float | None:
         """Return when `tick` is needed."""
-        return self._server.controller.due_at
+        deadline = self._server.controller.due_at
+        return None if deadline is None else self._inside.clock.of_host(deadline)
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Nothing is appended by effects."""
@@ -223,12 +224,16 @@ class RewriteService:
         is_member = self._server.controller.membership(call.client_id) is not None
         return is_member and self._sessions.get(call.client_id) is not session
 
-    def _look(self, *, at_once: bool) -> list[GroupReply]:
+    def _clock(self, now: float) -> None:
+        """Set the broker's time by that of the host."""
+        self._now = max(self._now, int(self._inside.clock(now)))
+
+    def _look(self, now: float, *, at_once: bool) -> list[GroupReply]:
         """Tell the controller about new, grown and deleted topics."""
         controller = self._server.controller
-        if not at_once and self._looked_at is not None and self._now - self._looked_at < _LOOK_MS:
+        if not at_once and self._looked_at is not None and now - self._looked_at < _LOOK_MS:
             return []
-        self._looked_at = self._now
+        self._looked_at = now
         found, known = self._counted(), self._topics
         if found == known:
             return []

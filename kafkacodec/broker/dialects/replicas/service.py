@@ -128,7 +128,7 @@ class ReplicaService(LineService):
         return Effect((), _to_host(self.machine.lost_groups(self.clock(now))))
 
     def clock(self, now: float) -> int:
-        """The time for the machine."""
+        """The host's time, for the machine: other brokers wait for this one."""
         self._now = max(self._now, int(now))
         return self._now
 
