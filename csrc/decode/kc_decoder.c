@@ -6,7 +6,8 @@
 /* Rows read between two checks of the chunk's size in bytes. */
 enum { ROWS_PER_RUN = 1024 };
 
-/* Bytes of messages whose order is checked before they are read. */
+/* Bytes of batches and messages whose order is checked before they are read: several may have wrong offsets that only
+ * what follows them shows. */
 enum { ORDERED_BYTES = 1 << 16 };
 
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options) {
@@ -107,12 +108,38 @@ static int refuse_order(uint64_t position, kc_error *error) {
     return kc_fail(error, KC_OUT_OF_ORDER, "a batch's offsets are out of order", position, 0, 0);
 }
 
-/* The size of the messages from a position on whose offsets are in order, at most about `most`; 0 if the first's are
- * not. */
+/* Whether the next batches and messages are in order, ORDERED_BYTES of them or up to damage; d->ahead is after them. */
+static bool ordered_ahead(kc_decoder *d) {
+    kc_error ignored = {0};
+    kc_span span;
+    const uint64_t stop = d->stop - d->position < ORDERED_BYTES ? d->stop : d->position + ORDERED_BYTES;
+    int64_t before = d->last_offset;
+    d->ahead = d->position;
+    while (d->ahead < stop && kc_walk_next(d->data, d->size, d->ahead, &span, &ignored) == KC_WALK_BATCH) {
+        const uint8_t *batch = d->data + d->ahead;
+        const int64_t first = span.base_offset;
+        const int64_t more = span.magic < 2 ? 0 : (int32_t)kc_load_u32(batch + KC_BATCH_LAST_DELTA_AT);
+        if (more < 0 || first < d->options.least_offset || first <= before || first > d->options.most_offset - more) {
+            return false;
+        }
+        before = first + more;
+        d->ahead += span.size;
+    }
+    return true;
+}
+
+static bool batch_in_order(kc_decoder *d, const kc_batch *b) {
+    const uint64_t end = b->position + b->size;
+    if (b->position >= d->ahead && !ordered_ahead(d)) return false;
+    return end < d->ahead || in_order(d, b->base_offset, b->last_offset, end);
+}
+
+/* The size of the messages from a position on that are in order with what follows them, at most about `most`. */
 static uint64_t ordered_messages(kc_decoder *d, uint64_t position, uint64_t most) {
     kc_error ignored = {0};
     kc_span span;
     uint64_t at = position;
+    if (position >= d->ahead && !ordered_ahead(d)) return 0;
     while (at - position < most && kc_walk_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH &&
            kc_msgset_is_plain(d->data, &span)) {
         if (!in_order(d, span.base_offset, span.base_offset, at + span.size)) return at - position;
@@ -161,8 +188,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
         (void)kc_fail(error, KC_CORRUPT, "a message changed while it was read", b->position, 0, 0);
         return KC_EVENT_FAULT;
     }
-    if (d->options.in_order && !in_order(d, b->base_offset, b->last_offset, b->position + b->size) &&
-        !check_crc(d, error)) {
+    if (d->options.in_order && !batch_in_order(d, b) && !check_crc(d, error)) {
         (void)refuse_order(b->position, error);
         return KC_EVENT_FAULT;
     }

@@ -26,11 +26,7 @@ def reader(path, **options):
 def plain(offsets):
     """Only the next offsets of what a reader returns."""
     return {
-        topic: {
-            number: value if isinstance(value, int) else value["offset"]
-            for number, value in numbers.items()
-            if number != "topicId"
-        }
+        topic: {number: value if isinstance(value, int) else value["offset"] for number, value in numbers.items()}
         for topic, numbers in offsets.items()
     }
 

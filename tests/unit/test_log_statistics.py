@@ -202,7 +202,8 @@ def test_a_wrong_checksum_is_found_if_asked_for(tmp_path):
     assert mine.compression_ratio is None
 
 
-def test_headers_that_contradict_each_other_are_counted(tmp_path):
+def test_a_batch_with_a_wrong_offset_is_damage(tmp_path):
+    """It was counted, while readers leave it out."""
     name = "logs/kraft-4.1.0/zstd-0/00000000000000000000.log"
     batches = sample(name).expected.batches
     data = bytearray(sample(name).data())
@@ -211,9 +212,12 @@ def test_headers_that_contradict_each_other_are_counted(tmp_path):
     path = tmp_path / "zstd-0" / "00000000000000000000.log"
     path.parent.mkdir()
     path.write_bytes(data)
-    (mine,) = kc.log.statistics(path)
-    assert mine.invalid_headers == 1
-    assert (mine.absent_offsets, mine.damaged) == (None, True)
+    for records in (False, True):
+        (mine,) = kc.log.statistics(path, records=records)
+        assert ["a base offset of" in str(problem) for problem in mine.problems] == [True]
+        assert (mine.damaged_bytes, mine.invalid_headers) == (batches[2]["sizeInBytes"], 0)
+        assert mine.num_records == sum(batch["count"] for batch in batches) - batches[2]["count"]
+        assert mine.missing_offsets == mine.absent_offsets == batches[2]["count"]
 
 
 def test_a_missing_segment_is_missing_offsets(tmp_path):

@@ -12,6 +12,7 @@ from kafkacodec.datatypes import dataclass, fields
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import StoredFile
+from kafkacodec.log.order.corrections import Corrections
 from kafkacodec.log.order.gap_evidence import knows_base
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
@@ -149,21 +150,41 @@ class BatchRows:
 
 
 def batches_of(
-    file: StoredFile, before: int | None = None, *, verify_crc: bool = False, threads: int | None = 1
+    file: StoredFile,
+    before: int | None = None,
+    *,
+    verify_crc: bool = False,
+    threads: int | None = 1,
+    misplaced: Corrections | None = None,
 ) -> Iterator[BatchRows | Damage]:
     """The batches of a segment in pieces of bounded size, and the damage between them.
 
-    `before` is the segment's base offset, which shows what is lost if the file begins with damage.
+    `before` is the segment's base offset, which shows what is lost if the file begins with damage. Batches that are
+    `misplaced` are damage.
     """
     end: int | None = None
-    for part in walk_over_damage(file, verify_crc=verify_crc, window=_WINDOW, threads=threads):
-        if isinstance(part, Damage):
-            end = before if end is None else end
-            yield part
-        elif len(part):
-            rows = BatchRows.of_headers(part, end)
-            end = int(rows.end[-1])
-            yield rows
+    for whole in walk_over_damage(file, verify_crc=verify_crc, window=_WINDOW, threads=threads):
+        for part in (whole,) if misplaced is None or isinstance(whole, Damage) else _without(whole, misplaced, file):
+            if isinstance(part, Damage):
+                end = before if end is None else end
+                yield part
+            elif len(part):
+                rows = BatchRows.of_headers(part, end)
+                end = int(rows.end[-1])
+                yield rows
+
+
+def _without(headers: BatchHeaders, misplaced: Corrections, file: StoredFile) -> Iterator[BatchHeaders | Damage]:
+    """Headers without the batches that have wrong offsets, and those as damage."""
+    positions, start = headers["position"], 0
+    for row in misplaced.between(int(positions[0]), headers.consumed) if len(headers) else ():
+        problem = misplaced.problem(row, file.path)
+        at = int(np.searchsorted(positions, problem.position))
+        yield headers[start:at]
+        assert isinstance(problem.exception, DecodeError)
+        yield Damage(problem.position, problem.position + problem.size_in_bytes, problem.exception)
+        start = at + 1
+    yield headers[start:]
 
 
 def messages_of(file: StoredFile, base_offset: int, *, verify_crc: bool = False) -> Iterator[BatchRows | Damage]:

@@ -13,6 +13,7 @@ from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics
 from kafkacodec.log.files.access import note
 from kafkacodec.log.formats.layout import is_stand_in
 from kafkacodec.log.order.continuity import Gaps
+from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.inside import breaks_around, origin_of, relisted, surroundings
 from kafkacodec.log.partitions.partition import Partition
@@ -295,7 +296,8 @@ def breaks_of(partition: Partition, segment: Segment, found: SegmentStatistics) 
     due = around.flushed if around.following is None else around.following
     base = segment.base_offset
     end = base if found.last_offset is None else found.last_offset + 1
-    starts_there = base is None or found.first_offset is None or found.first_offset >= base
+    first = found.first_offset
+    starts_there = base is None or first is None or base <= first < base + OFFSETS_OF_SEGMENT
     is_whole = kind_of(segment.path).has_batches and not found.problems and not found.invalid_headers
     ends_there = due is None or end == due or (around.following is None and end is not None and end > due)
     return [] if is_whole and starts_there and ends_there else breaks_around(partition, segment)

@@ -13,10 +13,13 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.batch_rows import NO_TIME
 from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.opening import StoredFile
+from kafkacodec.log.order.corrections import Corrections
 from kafkacodec.log.reading.ranges import KEPT_BEFORE
+from kafkacodec.log.segments.kinds import BATCHES
 from kafkacodec.log.segments.walk import Damage
-from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.plan import DEFAULT_MAX_VIEW_BYTES, plan_of
+from kafkacodec.records.columns import Problems, RecordColumns
+from kafkacodec.records.decode import columns_between
+from kafkacodec.records.plan import DEFAULT_MAX_VIEW_BYTES, NOWHERE, plan_of
 from kafkacodec.records.reading import read_chunks
 
 __all__ = ["count_messages", "count_records"]
@@ -28,18 +31,26 @@ _ROWS = 65536
 _COLUMNS = ("offset", "timestamp", "key", "value", "is_control")
 
 
-def count_records(file: StoredFile, total: BatchTotals, until: int | None) -> Iterator[Damage]:
+def count_records(
+    file: StoredFile, total: BatchTotals, until: int | None, misplaced: Corrections | None = None
+) -> Iterator[Damage]:
     """Read a segment's records, and set the totals in `total` that only records show.
 
     Args:
         file: the segment.
         total: the totals from the headers; changed.
         until: do not count records from this offset on; None: count all.
+        misplaced: the wrong offsets of the segment, if there are some: their batches are damage.
 
     Yields:
         Damage: each unreadable place, whose records do not count.
     """
+    if misplaced is not None:
+        yield from _count(file, _placed(file, misplaced, until), total)
+        total.uncompressed_bytes = None
+        return
     plan = plan_of(columns=_COLUMNS, include_control=True, end_offset=until, on_error="skip", layout="view")
+    plan = plan._replace(search_partial=True)
     decoder = plan.decoder(file.view())
     whole = yield from _count(file, read_chunks(decoder, "skip", _ROWS, DEFAULT_MAX_VIEW_BYTES), total)
     if whole:
@@ -48,6 +59,29 @@ def count_records(file: StoredFile, total: BatchTotals, until: int | None) -> It
         total.uncompressed_bytes = plain + compressed * _HEADER_SIZE + decoder.decompressed_bytes
     else:
         total.uncompressed_bytes = None
+
+
+def _placed(file: StoredFile, misplaced: Corrections, until: int | None) -> Iterator[RecordColumns]:
+    """The records of the batches with right offsets, and problems for all other bytes."""
+    for start, end, problem in misplaced.stretches(0, file.size, file.path):
+        if start < end:
+            yield from columns_between(
+                file.view(start, end),
+                start,
+                end,
+                max_rows=_ROWS,
+                max_bytes=None,
+                place=NOWHERE,
+                columns=_COLUMNS,
+                include_control=True,
+                end_offset=until,
+                on_error="skip",
+                layout="view",
+            )
+        if problem is not None:
+            left_out = BATCHES.nothing({"columns": _COLUMNS, "include_control": True, "layout": "view"})
+            left_out.consumed, left_out.problems = end + problem.size_in_bytes, Problems([problem])
+            yield left_out
 
 
 def count_messages(file: StoredFile, total: BatchTotals, base_offset: int) -> Iterator[Damage]:

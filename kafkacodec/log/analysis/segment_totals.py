@@ -17,6 +17,7 @@ from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.gap_evidence import first_offset_in
 from kafkacodec.log.partitions.planning import least
 from kafkacodec.log.partitions.segment import Segment, check_is_segment
+from kafkacodec.log.reading.misplaced import misplaced_in
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage
 from kafkacodec.signatures import suggests_options
@@ -141,10 +142,11 @@ def _count(
     after, after_damage = 0, False
     with open_file(segment.path) as file:
         total.size_in_bytes = file.size
+        misplaced = None if old else misplaced_in(file, segment.base_offset, surroundings, sets=records)
         parts = (
             messages_of(file, segment.base_offset or 0, verify_crc=verify_crc)
             if old
-            else batches_of(file, segment.base_offset, verify_crc=verify_crc, threads=threads)
+            else batches_of(file, segment.base_offset, verify_crc=verify_crc, threads=threads, misplaced=misplaced)
         )
         for part in parts:
             if isinstance(part, Damage):
@@ -160,7 +162,10 @@ def _count(
         if records:
             total.problems.clear()  # those inside batches are found too
             total.damaged_bytes = total.missing_offsets = 0
-            read = count_messages(file, total, segment.base_offset or 0) if old else count_records(file, total, until)
+            if old:
+                read = count_messages(file, total, segment.base_offset or 0)
+            else:
+                read = count_records(file, total, until, misplaced)
             for damage in read:
                 note(total.problems, damage.error)
                 total.damaged_bytes += damage.end - damage.start

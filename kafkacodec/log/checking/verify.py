@@ -136,7 +136,7 @@ def _inspect(
         if corrections is None and base_offset is not None and _has_sets(report):
             checker.doubtful |= not sets_in_order(file, 0, position, base_offset - 1)
     if corrections:
-        report.num_records += corrections.unread_records()
+        report.num_records += corrections.unread_records(restored=keep is not None)
     return report, checker.doubtful
 
 
@@ -277,11 +277,11 @@ class _Stretches:
     def add(self, start: int, end: int, problem: Problem | None) -> None:
         """Add file[start, end), which was read without a fault, and the problem after it.
 
-        A batch whose offsets are unknown is a problem too.
+        A batch with a wrong offset is a problem too, unless it is restored.
         """
-        for unknown in self.checker.unknown_between(start, end):
-            self._add(start, unknown.position, unknown)
-            start = unknown.position + unknown.size_in_bytes
+        for misplaced in self.checker.misplaced_between(start, end):
+            self._add(start, misplaced.position, misplaced)
+            start = misplaced.position + misplaced.size_in_bytes
         self._add(start, end, problem)
 
     def _add(self, start: int, end: int, problem: Problem | None) -> None:

@@ -54,7 +54,6 @@ class SegmentChecker:
         as_written: bool = True,
     ) -> None:
         self.corrections = corrections
-        self.restored_level: Level = "error" if as_written else "warning"
         self.gap_before_last = False  # there is, or may be, one between the last two batches
         self.doubtful = False  # what was found may follow from one wrong offset
         self.file = file
@@ -129,17 +128,21 @@ class SegmentChecker:
         self._report_found()
         return base, last
 
-    def unknown_between(self, start: int, end: int) -> list[Problem]:
-        """The batches in a stretch of the file that have wrong offsets without a right one, as damage."""
+    def misplaced_between(self, start: int, end: int) -> list[Problem]:
+        """The batches in a stretch of the file that have wrong offsets, as damage: what a reader leaves out.
+
+        If the segment is copied, only those without a right offset.
+        """
         found = self.corrections
         if not found:
             return []
-        return [found.problem(row, self.file.path) for row in found.between(start, end) if found.base[row] == NONE]
+        rows = found.between(start, end)
+        return [found.problem(row, self.file.path) for row in rows if self.as_written or found.base[row] == NONE]
 
     def _note_restored(self, positions: Ints, first: Ints, place: Ints) -> None:
-        """Report the batches that have wrong offsets, and right ones in what surrounds them."""
+        """Report the batches that are copied with other offsets, since what surrounds them shows the right ones."""
         found = self.corrections
-        if not found:
+        if not found or self.as_written:
             return
         for row in found.between(int(positions[0]), int(positions[-1]) + 1):
             if found.base[row] == NONE:
@@ -149,7 +152,7 @@ class SegmentChecker:
             base = int(found.base[row])
             size, end = int(found.size[row]), base + int(found.span[row])
             position, text = int(found.position[row]), found.reason(row)
-            finding = Finding(self.restored_level, "offset-order", self.file.path, text, position, size, base, end)
+            finding = Finding("warning", "offset-order", self.file.path, text, position, size, base, end)
             self.found.append((stretch, finding))
 
     def _follow(

@@ -178,11 +178,10 @@ def may_overlap(path: str) -> bool:
 
 def directory_name(path: str) -> layout.DirectoryName | None:
     """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
-    whole = full_path(path)
-    remote = layout.parse_remote_directory(whole)
+    remote = layout.parse_remote_directory(full_path(path))
     if remote is not None:
         return remote
-    name = os.path.basename(whole)
+    name = os.path.basename(full_path(path))
     tiered = None
     if layout.may_be_either(name):
         with optional(path):  # raised again when it is read

@@ -81,6 +81,14 @@ class Corrections(NamedTuple):
         first, stop = np.searchsorted(self.position, (start, end)).tolist()
         return range(first, stop)
 
+    def stretches(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, Problem | None]]:
+        """The parts of file[start, end) without wrong offsets, and the problem of the batch after each; None: none."""
+        for row in self.between(start, end):
+            problem = self.problem(row, path)
+            yield start, max(start, problem.position), problem
+            start = max(start, problem.position + problem.size_in_bytes)
+        yield start, max(start, end), None
+
     def position_of_offset(self, offset: int) -> int:
         """The position after the last batch whose offsets are all smaller."""
         ends, lasts = self.known
@@ -106,10 +114,14 @@ class Corrections(NamedTuple):
         wrong = [int(self.position[-1] + self.size[-1])] if len(self.size) else []
         return max([*last, *wrong], default=0), int(lasts[-1]) if len(lasts) else None
 
-    def unread_records(self) -> int:
-        """The number of records that a reader finds in the segment, less the number of restored ones."""
+    def unread_records(self, *, restored: bool) -> int:
+        """How many more records there are than a decoder finds, if batches with wrong offsets do not count.
+
+        With `restored`, those count whose right offsets are known.
+        """
         count, found = np.maximum(self.records, 0), self.written >= 0
-        return int(count[~self.unknown & ~found].sum() - count[self.unknown & found].sum())
+        kept = ~self.unknown if restored else np.zeros(len(self.base), np.bool_)
+        return int(count[kept & ~found].sum() - count[~kept & found].sum())
 
     @property
     def unknown(self) -> Flags:

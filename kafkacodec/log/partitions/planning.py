@@ -245,6 +245,10 @@ def segment_ranges(
         start_offset=first,
         end_offset=until,
     )
+    if len(pieces) > 1 and following is not None and not may_overlap(segment.path) and not pieces[0].misplaced:
+        misplaced = max(piece.last_offset or 0 for piece in pieces) >= following
+        misplaced |= (segment.last_offset() or 0) >= following
+        pieces = [replace(piece, misplaced=misplaced) for piece in pieces]
     if following is not None or around.flushed is not None:
         # Even without anything to read, the empty range finds offsets that are missing.
         pieces.append(around.place(pieces.pop() if pieces else segment._nothing_to_read(first, until)))

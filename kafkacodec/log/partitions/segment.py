@@ -15,7 +15,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import StoredFile, fault_of, full_path, identity_of, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
-from kafkacodec.log.reading.cuts import Limits, cut
+from kafkacodec.log.reading.cuts import Limits, cut, placed
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange
@@ -211,6 +211,7 @@ class Segment(Readable):
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
             end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
             first = max(lookup.least_offset_at(start), self.base_offset or 0)
+            pieces = placed(lookup, list(cut(lookup, start, end, first, limits)))
             found = [
                 SegmentRange(
                     self.path,
@@ -224,8 +225,9 @@ class Segment(Readable):
                     end_offset,
                     identity=file.identity,
                     density=piece.density,
+                    misplaced=lookup.is_out_of_order,
                 )
-                for piece in cut(lookup, start, end, first, limits)
+                for piece in pieces
             ]
             self._keep_end(lookup)
             return found

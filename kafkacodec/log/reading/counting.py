@@ -45,7 +45,7 @@ def count_by_headers(pieces: Iterable[SegmentRange], options: ReadOptions) -> in
 
 def _count(piece: SegmentRange, options: ReadOptions) -> int | None:
     """Likewise, for one piece."""
-    if not piece.kind.has_batches or piece.aborted:
+    if not piece.kind.has_batches or piece.aborted or piece.misplaced:
         return None
     if options.get("gaps", "error") == "error" and misplaced_ends(replace(piece, start_position=piece.end_position)):
         return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments.walk import FEW_BATCHES, first_batches, walk
 
-__all__ = ["Limits", "Piece", "cut", "density"]
+__all__ = ["Limits", "Piece", "cut", "density", "placed"]
 
 _DENSITY = ("magic", "base_offset", "last_offset", "count")
 
@@ -65,6 +66,30 @@ def cut(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits)
             return
         yield Piece(start, found[0], first_offset, found[1], share)
         start, first_offset = found[0], found[1] + 1
+
+
+def placed(lookup: Lookup, pieces: list[Piece]) -> list[Piece]:
+    """The pieces of a segment; if their ends show that its batches are not in order, by the right offsets.
+
+    Then `lookup.is_out_of_order` is set.
+    """
+    if lookup.base_offset is None:  # any order
+        return pieces
+    lasts = [piece.last_offset for piece in pieces if piece.last_offset is not None]
+    end = lookup.end()[1] if 0 < len(lasts) < len(pieces) else None  # the last piece has the end of the batches
+    if end is not None:
+        lasts.append(end)
+    if not lookup.is_out_of_order and all(a < b for a, b in pairwise(lasts)):
+        return pieces
+    lookup.is_out_of_order = True
+    least = lookup.least_offset_at
+    return [
+        piece._replace(
+            first_offset=piece.first_offset if piece is pieces[0] else least(piece.start),
+            last_offset=None if piece.last_offset is None else least(piece.end) - 1,
+        )
+        for piece in pieces
+    ]
 
 
 def _has_few(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits) -> bool:

@@ -9,6 +9,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import gap_after, missing
 from kafkacodec.log.order.gap_evidence import gather
+from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.extent import Extent
@@ -43,16 +44,18 @@ class RangeEnds:
             self._damaged_to = problem.position + problem.size_in_bytes
 
     def misplaced_start(self) -> DecodeError | None:
-        """The error for offsets below the segment's base offset: the file is another segment's, or a copy of one."""
+        """The error for offsets that the segment's base offset excludes: the file is another one's."""
         if not self._has_batches or self.name is None:
             return None
         batch = first_batches(self.file, 0)
         if not len(batch):
             return None
         first = int(batch["base_offset" if int(batch["magic"][0]) >= 2 else "last_offset"][0])
-        if first >= self.name.base_offset:
+        base = self.name.base_offset
+        if base <= first < base + OFFSETS_OF_SEGMENT:
             return None
-        reason = f"the batches begin at offset {first}, before the segment's base offset {self.name.base_offset}"
+        where = "before" if first < base else "2^31 or more after"
+        reason = f"the batches begin at offset {first}, {where} the segment's base offset {base}"
         return CorruptRecord(reason, position=0, path=self.piece.path)
 
     def misplaced_end(self) -> DecodeError | None:

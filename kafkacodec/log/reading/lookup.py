@@ -81,6 +81,7 @@ class Lookup:
     Attributes:
         problems (list[DecodeError]): faults found in the index files so far.
         known_end (tuple[int, int | None] | None): the result of `end`, once it is known.
+        is_out_of_order (bool): batches with wrong offsets were found so far.
     """
 
     def __init__(self, file: StoredFile, base_offset: int | None) -> None:
@@ -89,7 +90,7 @@ class Lookup:
         self.problems: list[DecodeError] = []
         self.known_end: tuple[int, int | None] | None = None
         self._wrong_last: int | None = None
-        self._is_out_of_order = False  # as far as it was read
+        self.is_out_of_order = False
         self._indexes: dict[str, IndexFile | None] = {}
         self._reasons: set[str] | None = None
 
@@ -102,12 +103,12 @@ class Lookup:
         found = self._walk_to(offset, start)
         if found is not None:
             return found
-        self._is_out_of_order = True
+        self.is_out_of_order = True
         return max(least, self._corrections().position_of_offset(offset))
 
     def least_offset_at(self, position: int) -> int:
         """The smallest offset that batches from a position on may have; 0 if a compressed message set is there."""
-        if self._is_out_of_order:
+        if self.is_out_of_order:
             return self._corrections().least_offset_at(position)
         batch = first_batches(self.file, position)
         return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
@@ -156,6 +157,7 @@ class Lookup:
         """
         found = self._walk_to(end_offset, self.start_for_offset(end_offset))
         if found is None:
+            self.is_out_of_order = True
             return self._corrections().end_of_offsets(end_offset, self.file.size)
         position = found
         batch = first_batches(self.file, position)
@@ -223,6 +225,7 @@ class Lookup:
             position, last, final = start, None, None
             for headers in walk(self.file, start, columns=(*_PLACE_COLUMNS, *ORDER_COLUMNS)):
                 if not self._in_order(headers, -1 if last is None else last):
+                    self.is_out_of_order = True
                     position, last = self._corrections().end()
                     final = None
                     break
@@ -231,6 +234,7 @@ class Lookup:
                     final = self._final(headers, last)
                     last = int(headers["last_offset"].max())
             if final is not None and self._is_wrong(final):
+                self.is_out_of_order = True
                 position, last = self._corrections().end()
                 self._wrong_last = final.first
             self.known_end = position, last
@@ -259,10 +263,11 @@ class Lookup:
         position, size, first = (int(headers[name][-1]) for name in (*_PLACE_COLUMNS, "base_offset"))
         if int(headers["magic"][-1]) < 2:
             batch = first_batches(self.file, position)
-            found = sets_of(self.file, batch).base.tolist() if are_sets(batch)[0] else []
-            if not found:
-                return None
-            first = found[0]
+            if not knows_base(batch)[0]:
+                found = sets_of(self.file, batch).base.tolist() if are_sets(batch)[0] else []
+                if not found:
+                    return None
+                first = found[0]
         return _Final(position, position + size, first, int(headers["last_offset"][-2]) if len(headers) > 1 else before)
 
     def _is_wrong(self, final: _Final) -> bool:

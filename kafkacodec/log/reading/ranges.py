@@ -42,6 +42,10 @@ class _How(TypedDict):
     threads: int | None
 
 
+_Decoding = tuple[int, int | None, bool, int, DecodeOptions]
+"""What `SegmentKind.read` takes after the range: rows and bytes of a chunk, ownership, threads, and options."""
+
+
 @dataclass(frozen=True)
 class SegmentRange(Extent):
     """Consecutive batches of one segment. Cheap to pickle: the file is opened by `read`.
@@ -68,6 +72,7 @@ class SegmentRange(Extent):
         replaced (bool): the file took the place of the one from which the range was planned.
         density (float): the share of the offsets that have records; below 1 only if planned with a limit of records and
             the batches next to the start show that some were removed.
+        misplaced (bool): batches of the segment are known to be out of order; `read` finds out which ones are wrong.
     """
 
     @property
@@ -197,10 +202,10 @@ class SegmentRange(Extent):
         if consumed < self.end_position < file.size and self.kind.has_batches:
             cut = CorruptRecord("the batch extends past the end of its range", position=consumed, path=self.path)
             yield self._report(Problem(consumed, None, self.end_position - consumed, cut), options)
-        elif gaps == "error":
+        else:
             misplaced = ends.misplaced_end()
             file.check_size()
-            if misplaced is not None:
+            if misplaced is not None and not (gaps == "accept" and isinstance(misplaced, MissingOffsets)):
                 first = misplaced.first_offset if isinstance(misplaced, MissingOffsets) else None
                 position = misplaced.position or 0
                 yield self._report(Problem(position, first, file.size - position, misplaced), options)
@@ -216,6 +221,9 @@ class SegmentRange(Extent):
     ) -> Iterator[RecordColumns]:
         """The chunks of the range's bytes. A batch with a wrong offset is damage."""
         how = max_rows, max_bytes, owned, threads, options
+        if self.misplaced:
+            yield from self._corrected(file, how, self.start_position)
+            return
         order = self.order(file)
         position, stop = self.start_position, self.end_position
         while True:
@@ -234,18 +242,20 @@ class SegmentRange(Extent):
             if order is None or compared is None:
                 break
             stop, order = compared, order._replace(sets_compared=True)
+        yield from self._corrected(file, how, position)
+
+    def _corrected(self, file: StoredFile, how: _Decoding, position: int) -> Iterator[RecordColumns]:
+        """As `_decoded`, from a position on, of a segment in which batches have wrong offsets."""
         corrections = corrections_of(file, bounds_beside(self.path, self.flushed))
-        for row in corrections.between(self.start_position, self.end_position):
-            problem = corrections.problem(row, self.path)
-            if position < problem.position:
-                part = replace(self, start_position=position, end_position=problem.position)
+        *_, options = how
+        for start, end, problem in corrections.stretches(self.start_position, self.end_position, self.path):
+            if max(start, position) < end:
+                part = replace(self, start_position=max(start, position), end_position=end)
                 yield from self.kind.read(file, part, *how, None)
-            yield self._report(problem, options)
-            position = max(position, problem.position + problem.size_in_bytes)
-            if options.get("on_error") == "stop":
-                return
-        if position < self.end_position:
-            yield from self.kind.read(file, replace(self, start_position=position), *how, None)
+            if problem is not None:
+                yield self._report(problem, options)
+                if options.get("on_error") == "stop":
+                    return
 
     def _compared_to(self, file: StoredFile, position: int) -> int | None:
         """The end of a stretch of batches from a compressed set of magic 1 on, if their offsets are in order; or None.

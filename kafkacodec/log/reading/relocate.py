@@ -151,6 +151,7 @@ def _part(piece: R, files: Sequence[SegmentFile], position: int, end: int) -> tu
             flushed=None,
             identity=file.identity,
             replaced=_took_the_place(file, base, piece),
+            misplaced=lookup.is_out_of_order,
         )
     except BaseException:
         file.close()

@@ -32,6 +32,7 @@ class Extent:
     log: LogIdentity | None = None
     replaced: bool = False
     density: float = 1.0
+    misplaced: bool = False
 
     @property
     def base_offset(self) -> int | None:

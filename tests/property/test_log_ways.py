@@ -1,0 +1,194 @@
+"""A log whose batches or segments are out of place: every way to read and to count it finds the same records.
+
+KAFKACODEC_LOG_FUZZ multiplies how many are tried.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import Partition
+from kafkacodec.log.formats.checkpoints import encode_checkpoint
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.planning import plan
+from kafkacodec.spark.reading.tasks import read_ranges
+from tests import misplaced_logs
+from tests.examples import some
+from tests.misplaced_logs import KINDS, batch, make
+
+pytestmark = pytest.mark.filterwarnings("ignore::kafkacodec.errors.CheckpointWarning", "ignore::RuntimeWarning")
+
+TIMES = int(os.environ.get("KAFKACODEC_LOG_FUZZ", "1"))
+SEEDS = [str(number) for number in range(5 * TIMES)]
+HARMS = [*([kind] for kind in KINDS), [*KINDS[:2], KINDS[4]], [KINDS[3], KINDS[7]], [KINDS[5], KINDS[11]]]
+
+
+def offsets(chunks: Iterable[kc.RecordColumns]) -> list[int]:
+    return [offset for chunk in chunks for offset in chunk["offset"].tolist()]
+
+
+def told(chunks: Iterable[kc.RecordColumns]) -> tuple[list[int], list[str], kc.DecodeError | None]:
+    """The offsets of a read, its problems, and its error."""
+    found: list[int] = []
+    problems: list[str] = []
+    try:
+        for chunk in chunks:
+            found += chunk["offset"].tolist()
+            problems += map(str, chunk.problems)
+    except kc.DecodeError as error:
+        return found, problems, error
+    return found, problems, None
+
+
+def pieces(log: Partition, **limits: int) -> Iterator[kc.RecordColumns]:
+    for piece in log.ranges(**limits):
+        yield from piece.read(on_error="skip")
+
+
+def by_spark(log: Partition) -> list[int]:
+    options = parse_read_options({"path": os.path.dirname(log.path), "mode": "PERMISSIVE"})
+    rows = (rows for task in plan(options) for rows in read_ranges(task, ("offset",), permissive=True))
+    return [offset for batch in rows for offset in batch.column(0).to_pylist()]
+
+
+def cases() -> list[object]:
+    named = [(harm, seed) for harm in HARMS for seed in SEEDS]
+    return [
+        pytest.param(harm, seed, id=f"{' and '.join(kind.__name__ for kind in harm)}, {seed}")
+        for harm, seed in some(named)
+    ]
+
+
+READS: dict[str, Callable[[Partition], list[int]]] = {
+    "threads": lambda log: offsets(log.read(on_error="skip", threads=3)),
+    "small chunks": lambda log: offsets(log.read(on_error="skip", max_rows=1)),
+    "mapped views": lambda log: offsets(log.read(on_error="skip", mapped=True, layout="view")),
+    "committed": lambda log: offsets(log.read(on_error="skip", isolation_level="read_committed")),
+    "table": lambda log: log.to_arrow(on_error="skip", problems=[]).column("offset").to_pylist(),
+    "head": lambda log: log.head(1000, on_error="skip", problems=[])["offset"].tolist(),
+    "topic": lambda log: offsets(kc.log.LogDirectory(os.path.dirname(log.path)).topic("t").read(on_error="skip")),
+    "pieces of a batch": lambda log: offsets(pieces(log, max_bytes=1)),
+    "small pieces": lambda log: offsets(pieces(log, max_bytes=300)),
+    "pieces of offsets": lambda log: offsets(pieces(log, max_offsets=5)),
+    "pieces of records": lambda log: offsets(pieces(log, max_records=4)),
+    "Spark": by_spark,
+}
+COUNTS: dict[str, Callable[[Partition], int | None]] = {
+    "count": lambda log: log.count(on_error="skip", problems=[]),
+    "verify": lambda log: log.verify().num_records,
+    "verify in threads": lambda log: log.verify(threads=2).num_records,
+    "statistics of records": lambda log: kc.log.statistics(log, records=True)[0].num_records,
+}
+
+
+@pytest.mark.parametrize(("harm", "seed"), cases())
+def test_every_way_agrees(harm: list[misplaced_logs.Harm], seed: str, tmp_path: Path) -> None:
+    directory = make(tmp_path, seed, harm)
+    expected, problems, error = told(Partition(directory).read(on_error="skip"))
+    assert error is None
+    assert problems or expected == sorted(set(expected))
+    for name, read in READS.items():
+        assert read(Partition(directory)) == expected, name
+    for name, count in COUNTS.items():
+        assert count(Partition(directory)) == len(expected), name
+    until, _, error = told(Partition(directory).read())
+    stopped, few, none = told(Partition(directory).read(on_error="stop"))
+    assert (error is not None, len(few), none) == (bool(problems), min(len(problems), 1), None)
+    assert until == stopped == expected[: len(until)]
+    assert Partition(directory).verify().ok is not bool(problems)
+    for records in (False, True):
+        (found,) = kc.log.statistics(Partition(directory), records=records, verify_crc=True)
+        assert found.damaged is bool(problems), records
+    for size in (1, 300):
+        whole = [*map(str, (p for chunk in pieces(Partition(directory), max_bytes=size) for p in chunk.problems))]
+        assert bool(whole) is bool(problems), size
+
+
+def one_segment(place: Path, parts: list[bytes]) -> Partition:
+    directory = place / "t-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(b"".join(parts))
+    return Partition(directory)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_batches_before_the_one_that_shows_their_place_are_not_given(magic: int, tmp_path: Path) -> None:
+    """Only the third of three from elsewhere is not before the next: the first two were read, and told as left out."""
+    parts = [batch(first, 3, magic) for first in range(0, 60, 3)]
+    log = one_segment(tmp_path, [*parts[:5], *parts[16:19], *parts[5:]])
+    found, problems, _ = told(log.read(on_error="skip"))
+    assert found == list(range(60))
+    assert problems
+    assert offsets(log.read(on_error="skip", max_rows=2)) == found
+
+
+def test_a_content_that_is_there_twice_is_read_once_in_pieces(tmp_path: Path) -> None:
+    parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
+    log = one_segment(tmp_path, parts + parts)
+    for size in (1, 300, 1000):
+        assert offsets(pieces(log, max_bytes=size)) == list(range(30))
+        with pytest.raises(kc.CorruptRecord):
+            offsets(chunk for piece in log.ranges(max_bytes=size) for chunk in piece.read())
+    piece = log.ranges(max_bytes=300)[-1]
+    assert piece.misplaced
+    assert not one_piece_of_intact(tmp_path / "intact", parts).misplaced
+
+
+def one_piece_of_intact(place: Path, parts: list[bytes]) -> kc.log.SegmentRange:
+    place.mkdir()
+    return one_segment(place, parts).ranges(max_bytes=300)[-1]
+
+
+def test_a_first_batch_far_after_the_name_is_told(tmp_path: Path) -> None:
+    """Its offset is as likely to be wrong as the name: it was read in silence, and counted as intact."""
+    log = one_segment(tmp_path, [batch(1 << 40, 3, 2)])
+    with pytest.raises(kc.CorruptRecord, match=r"2\^31 or more after the segment's base offset 0"):
+        offsets(log.read())
+    assert not log.verify().ok
+    assert kc.log.statistics(log)[0].damaged
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_wrong_last_offset_is_damage(magic: int, tmp_path: Path) -> None:
+    """That of a message without compression was read, in silence."""
+    parts = [batch(first, 1, magic) for first in range(5)]
+    parts[4] = (1004).to_bytes(8, "big") + parts[4][8:]
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(encode_checkpoint({("t", 0): 5}))
+    found, problems, _ = told(one_segment(tmp_path, parts).read(on_error="skip"))
+    assert (found, len(problems)) == ([0, 1, 2, 3], 1)
+
+
+def test_an_overlap_is_no_gap_to_accept(tmp_path: Path) -> None:
+    parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
+    log = one_segment(tmp_path, parts)
+    (tmp_path / "t-0" / f"{24:020}.log").write_bytes(b"".join(parts[8:]))
+    with pytest.raises(kc.CorruptRecord):
+        offsets(Partition(log.path).read(gaps="accept"))
+
+
+@pytest.mark.parametrize("row", range(5))
+@pytest.mark.parametrize("shift", [1, -1, 50, 1 << 20])
+def test_counts_leave_out_a_batch_whose_offset_can_be_restored(row: int, shift: int, tmp_path: Path) -> None:
+    """`recover` saves it; who reads or counts does not get it."""
+    parts = [batch(first, 3, 2) for first in range(0, 15, 3)]
+    if 3 * row + shift < 0:
+        return
+    parts[row] = (3 * row + shift).to_bytes(8, "big") + parts[row][8:]
+    log = one_segment(tmp_path, parts)
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(encode_checkpoint({("t", 0): 15}))
+    report = log.verify()
+    assert (report.num_records, report.num_batches, report.damaged_bytes) == (12, 4, len(parts[row]))
+    assert report.missing_offsets == 3
+    assert [(f.kind, f.first_offset) for f in report.findings if f.level == "error"] == [("offset-order", 3 * row)]
+    assert log.count(on_error="skip", problems=[]) == len(offsets(log.read(on_error="skip"))) == 12
+    for records in (False, True):
+        (found,) = kc.log.statistics(log, records=records)
+        assert (found.num_records, found.damaged, found.damaged_bytes) == (12, True, len(parts[row]))
+    saved = kc.log.recover(log.path, tmp_path / "saved")
+    assert saved.num_records == 15
+    assert offsets(Partition(tmp_path / "saved" / "t-0").read()) == list(range(15))
