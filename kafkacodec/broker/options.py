@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkacodec.arguments import meant
+from kafkacodec.broker.config_elsewhere import elsewhere
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, RUNNING
 from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
@@ -89,6 +90,9 @@ class BrokerConfig:
         self.topic_defaults = self._topic_defaults(self.texts)
 
     def _take(self, name: str, text: str) -> None:
+        instead = elsewhere(name)
+        if instead is not None:
+            raise ValueError(f"config {name}: {instead}")
         key, of_topics = BROKER_CONFIGS.get(name), TOPIC_CONFIGS.get(name)
         if key is not None:
             _refuse(name, text, key.wrong(text))

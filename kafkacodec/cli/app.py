@@ -38,6 +38,15 @@ COMMANDS = {
     "demo": "Show records, transactions, recovery and SQL on a sample.",
 }
 
+# Word of other tools -> the command for it.
+_MEANT = {
+    **dict.fromkeys(("broker", "kafka", "listen", "run", "server", "start"), "serve"),
+    **dict.fromkeys(("consumer", "read", "subscribe"), "consume"),
+    **dict.fromkeys(("producer", "publish", "send", "write"), "produce"),
+    **dict.fromkeys(("acls", "configs", "quotas"), "admin"),
+    **dict.fromkeys(("cat", "print", "show"), "dump"),
+}
+
 EXIT_CODES = """\b
 Exit codes:
   0    success
@@ -69,7 +78,9 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from kafkacodec.arguments import suggestion
 
-            ctx.fail(f"No such command {args[0]!r}; {suggestion(args[0], COMMANDS, 'commands')}")
+            meant = _MEANT.get(args[0].lower())
+            known = f"use: kafkacodec {meant}" if meant else suggestion(args[0], COMMANDS, "commands")
+            ctx.fail(f"No such command {args[0]!r}; {known}")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

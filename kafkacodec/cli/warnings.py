@@ -1,4 +1,4 @@
-"""What the clients log while a command waits for brokers, as lines on standard error."""
+"""What clients and brokers log while a command runs, as lines on standard error."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ __all__ = ["show_warnings"]
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         note(f"kafkacodec: {record.levelname.lower()}: {in_words(record.getMessage())}")
+        if record.exc_info:  # a fault of this package, to be reported
+            for line in logging.Formatter().formatException(record.exc_info).splitlines():
+                note(line)
 
 
 def show_warnings(*, quiet: bool = False) -> None:

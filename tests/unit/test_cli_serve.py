@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 import click
@@ -9,8 +10,17 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
+from kafkacodec.cli.warnings import show_warnings
 from kafkacodec.log.sample import sample
 from tests.terminal import on_a_terminal
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    """The command prints what the package logs from then on; other tests look for it elsewhere."""
+    log = logging.getLogger("kafkacodec")
+    monkeypatch.setattr(log, "handlers", [])
+    monkeypatch.setattr(log, "propagate", True)
 
 
 def test_a_line_says_what_happens():
@@ -41,6 +51,43 @@ def test_a_line_says_what_happens():
 def test_options_without_a_listener_that_they_are_for(arguments, says):
     with pytest.raises(click.UsageError, match=says.replace("+", "[+]")):
         application.main(["serve", *arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("node.id=3", "config node.id: pass node_id, or --broker-id"),
+        ("broker.id=3", "config broker.id: pass node_id, or --broker-id"),
+        ("log.dirs=/tmp/x", "config log.dirs: .*: pass data, or --data"),
+        ("listeners=PLAINTEXT://:9092", "config listeners: listeners are URLs: pass listen, or --listen"),
+        ("advertised.listeners=PLAINTEXT://h:9092", "config advertised.listeners: leave it out: each client is told"),
+        ("process.roles=broker", "config process.roles: leave it out"),
+        ("offsets.topic.replication.factor=1", "leave it out: internal topics have default.replication.factor"),
+        ("ssl.keystore.location=x", "config ssl.keystore.location: listen at kafka.tls://"),
+    ],
+)
+def test_settings_that_have_another_place_here_say_which(setting, says):
+    with pytest.raises(click.UsageError, match=says):
+        application.main(["serve", "--config", setting], standalone_mode=False)
+
+
+@pytest.mark.parametrize(("word", "command"), [("broker", "serve"), ("Server", "serve"), ("consumer", "consume")])
+def test_words_of_other_tools_name_the_command(word, command):
+    with pytest.raises(click.UsageError, match=f"No such command '{word}'; use: kafkacodec {command}"):
+        application.main([word], standalone_mode=False)
+
+
+def test_warnings_and_faults_of_the_broker_are_lines_of_the_command(capsys):
+    show_warnings()
+    logging.getLogger("kafkacodec.broker").warning("kafka://0.0.0.0:0 is not loopback")
+    try:
+        raise RuntimeError("a fault")
+    except RuntimeError:
+        logging.getLogger("kafkacodec.broker").exception("the service failed")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "kafkacodec: warning: kafka://0.0.0.0:0 is not loopback"
+    assert lines[1:3] == ["kafkacodec: error: the service failed", "Traceback (most recent call last):"]
+    assert lines[-1] == "RuntimeError: a fault"
 
 
 def test_a_host_that_is_not_there_is_named():

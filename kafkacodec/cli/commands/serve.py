@@ -14,6 +14,7 @@ from kafkacodec.cli.console import is_terminal, note, say
 from kafkacodec.cli.options.files import in_file, named
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import counted, size
+from kafkacodec.cli.warnings import show_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,8 @@ _FILES: Final = 10_640  # of 10,000 connections and of logs
     multiple=True,
     default=("kafka://127.0.0.1:9092",),
     show_default=True,
-    help="Where to listen; port 0 takes a free one; repeatable.",
+    help="Where to listen: kafka://, kafka+tls://, kafka+sasl://, kafka+sasl+tls://, or another protocol: line://, "
+    "kafka07://, rewrite://. Port 0 takes a free one; repeatable.",
 )
 @click.option("--topic", "topics", metavar="NAME[:PARTITIONS]", multiple=True, help="A topic to create; repeatable.")
 @click.option(
@@ -104,6 +106,7 @@ def serve(
     from kafkacodec.net.tls import server_context
 
     _allow_files()
+    show_warnings()
     try:
         counts = dict(_topic(text) for text in topics)
         config = dict(_setting(text) for text in settings)
