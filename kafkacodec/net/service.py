@@ -94,9 +94,11 @@ class Codec(Protocol):
 
     Attributes:
         in_order: whether answers leave in the order of their requests; otherwise each leaves when it is ready.
+        answers_last: whether a client that has stopped sending still gets the answers to what it has sent.
     """
 
     in_order: bool
+    answers_last: bool
 
     def buffer(self) -> memoryview:
         """Return memory for the next received bytes."""

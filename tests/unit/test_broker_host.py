@@ -23,6 +23,7 @@ class Lines:
     """A codec of lines; a request is a line, a response a text."""
 
     in_order = True
+    answers_last = False
 
     def __init__(self):
         self.memory, self.kept = memoryview(bytearray(256)), b""
@@ -54,6 +55,12 @@ class Unordered(Lines):
     """The same, whose answers leave when they are there."""
 
     in_order = False
+
+
+class Patient(Lines):
+    """The same, whose clients may stop sending before they have all answers."""
+
+    answers_last = True
 
 
 class Store:
@@ -335,6 +342,28 @@ async def test_nothing_more_is_written_to_a_client_that_has_gone(caplog):
         assert await hear(other) == "went"
         await until(lambda: service.gone)
     assert "socket.send() raised exception" not in caplog.text
+
+
+async def test_a_client_that_stops_sending_gets_its_answers_where_the_protocol_says_so():
+    async with served(Limits(max_pending=2), Patient) as (service, connect):
+        one, other = await connect(), await connect()
+        await say(one, "wait", "echo x", "wait", "echo y")
+        one[1].write_eof()
+        for _ in range(2):
+            await until(lambda: service.waiting)
+            await say(other, "go")
+            assert await hear(other) == "went"
+        assert [await hear(one) for _ in range(5)] == ["woken", "x", "woken", "y", ""]
+        await until(lambda: service.host.traffic()[0] == 1)
+
+
+async def test_a_client_that_stops_sending_gets_no_more_answers_elsewhere():
+    async with served() as (service, connect):
+        one = await connect()
+        await say(one, "wait")
+        one[1].write_eof()
+        assert await hear(one) == ""
+        await until(lambda: service.gone)
 
 
 async def test_a_connection_rests_or_ends_after_an_answer():

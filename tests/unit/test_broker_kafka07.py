@@ -636,3 +636,13 @@ def test_a_broker_of_kafka07_alone_has_no_other_topics(broker):
 def test_wrong_properties(name, value, match):
     with pytest.raises(ValueError, match=match):
         serving(None, config={name: value})
+
+
+@pytest.mark.parametrize("flush", ["system", "always"])
+def test_a_client_that_stops_sending_gets_its_answers(flush):
+    with kc.broker.serve(listen="kafka07://127.0.0.1:0", flush=flush) as broker, Client(broker.listeners[0]) as client:
+        client.send(produce("t", 0, M), fetch("t", 0, 0), offsets("t", 0, -1, 1))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.frame() == b"\0\0" + M
+        assert client.frame() == struct.pack(">hiq", 0, 1, len(M))
+        assert client.frame() is None

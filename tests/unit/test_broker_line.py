@@ -31,6 +31,9 @@ class Client:
         self.send(line)
         return self.receive()
 
+    def stop_sending(self):
+        self._socket.shutdown(socket.SHUT_WR)
+
     def close(self):
         self._file.close()
         self._socket.close()
@@ -70,6 +73,21 @@ def test_records_and_sessions_follow_the_brokers_clock(clock):
         assert client.ask("V1|3|HEARTBEAT|g orders c 1") == "V1|3|OK|heartbeat=ok"
         broker.advance(11)
         assert client.ask("V1|4|HEARTBEAT|g orders c 1").startswith("V1|4|ERR|")
+
+
+@pytest.mark.parametrize("flush", ["system", "always"])
+def test_a_client_that_stops_sending_gets_its_answers(flush):
+    """As from a shell: what goes to the disk is answered later than the end is seen."""
+    with serving(flush=flush, topics=["orders"]) as (broker, _):
+        client = Client(broker.listeners[0])
+        client.send("V1|1|PRODUCE|orders k:v", "V1|2|JOIN|g orders c", "V1|3|PING|")
+        client.stop_sending()
+        found = {client.receive() for _ in range(3)}
+        assert found == {
+            "V1|1|OK|partition=0 offset=0 hw=1", "V1|2|OK|generation=1 assigned=[0]", "V1|3|OK"
+        }  # fmt: skip
+        assert client.receive() == ""
+        client.close()
 
 
 def test_what_is_produced_is_read_by_kafkas_clients_and_back():

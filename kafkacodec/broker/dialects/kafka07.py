@@ -74,6 +74,7 @@ class Kafka07Codec:
     """
 
     in_order = True
+    answers_last = True
 
     def __init__(self, buffers: FrameBuffers, max_request_bytes: int) -> None:
         self._reader = FrameReader(buffers, max_request_bytes)

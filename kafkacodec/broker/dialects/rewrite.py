@@ -58,6 +58,7 @@ class RewriteCodec:
     """The codec of a connection."""
 
     in_order = False  # a registration waits for the other members
+    answers_last = False  # a member leaves when its connection ends
 
     def __init__(self) -> None:
         self._reader = FrameReader(FrameBuffers(0), MAX_REQUEST_BYTES)

@@ -99,6 +99,7 @@ class Session(asyncio.BufferedProtocol):
         self._answered: deque[Call] | None = None if self._codec.in_order else deque()
         self._later: deque[Any] = deque()  # received requests that have not started
         self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
+        self._last = False  # the client sends no more
 
     @property
     def reached_at(self) -> str:
@@ -140,8 +141,9 @@ class Session(asyncio.BufferedProtocol):
         self._begin()
 
     def eof_received(self) -> bool:
-        """Close when the client stops sending, as brokers do."""
-        return False
+        """Close when the client stops sending, or after the answers to what it has sent."""
+        self._last = self._codec.answers_last and bool(self._pending or self._later)
+        return self._last
 
     def pause_writing(self) -> None:
         """Stop reading from a client that does not take its answers."""
@@ -267,6 +269,8 @@ class Session(asyncio.BufferedProtocol):
             self._send()  # answers that came meanwhile leave together
         finally:
             self._corked = False
+        if self._last and not self._pending and not self._later:
+            self.close()
         self._set_reading()
 
     def _send(self) -> None:
@@ -339,7 +343,7 @@ class Session(asyncio.BufferedProtocol):
     def _set_reading(self) -> None:
         """Read only while requests can start."""
         pause = bool(self._later) or not self._may_begin()
-        if pause == self._paused or self._ending:
+        if pause == self._paused or self._ending or self._last:
             return
         self._paused = pause
         if pause:

@@ -123,6 +123,7 @@ class KafkaCodec:
     """
 
     in_order = True
+    answers_last = False
 
     def __init__(
         self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
