@@ -59,10 +59,17 @@ class Url(NamedTuple):
         return self.host in ("127.0.0.1", "::1", "localhost") or self.host.startswith("127.")
 
 
-def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list[Url]:
+def listener_urls(
+    listen: str | Iterable[str], argument: str = "listen", schemes: Iterable[str] = tuple(_PORTS)
+) -> list[Url]:
     """URLs such as ``kafka://127.0.0.1:9092``; with ``+tls`` or ``+sasl+tls`` for TLS, ``+sasl`` for SASL.
 
     ``line://`` is the line protocol V1, ``kafka07://`` Kafka 0.6 and 0.7, ``rewrite://`` the client rewrite's groups.
+
+    Args:
+        listen: one or several.
+        argument: their name in errors.
+        schemes: those that they may have.
 
     Raises:
         ValueError: not a URL of a listener, or none at all.
@@ -74,8 +81,9 @@ def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list
             raise TypeError(f"{argument} has URLs as text, not {type(text).__name__}")
         parts = _URL.fullmatch(text)
         scheme = parts["scheme"].lower() if parts else ""
-        if parts is None or scheme not in _PORTS:
-            raise ValueError(f"{argument}: {text!r} is not {_named()}")
+        if parts is None or scheme not in schemes:
+            named = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
+            raise ValueError(f"{argument}: {text!r} is not {named}")
         port = parts["port"] or str(_PORTS[scheme])
         if not port.isascii() or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
             raise ValueError(f"{argument}: {text!r} has no valid port")
@@ -83,7 +91,3 @@ def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list
     if not found:
         raise ValueError(f"{argument} is empty: pass a URL such as kafka://127.0.0.1:0")
     return found
-
-
-def _named() -> str:
-    return " or ".join(f"{scheme}://HOST:PORT" for scheme in _PORTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -12,10 +13,11 @@ from kafkacodec.arguments import limit, one_of, path_texts, require_int
 from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.dialects.inside import Replication
 from kafkacodec.broker.listening import listener_urls
-from kafkacodec.broker.options import STANDARD_AUTHORIZER, BrokerConfig
+from kafkacodec.broker.options import SHARED, STANDARD_AUTHORIZER, BrokerConfig
 from kafkacodec.broker.security import Security, Tokens
 from kafkacodec.broker.serving import Serving
 from kafkacodec.log.growing.identity import known_node
+from kafkacodec.net.addresses import address_text
 from kafkacodec.temporary import temporary_directory
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ ClockKind: TypeAlias = Literal["running", "manual"]
 FlushKind: TypeAlias = Literal["system", "always"]
 """Where acknowledged records are: with the operating system, or on the disk."""
 
+_log = logging.getLogger("kafkacodec.broker")
 _FIRST: Final = 1  # the id of the broker of a new directory
 _FACTOR: Final = 3  # of topics of several brokers, as of the internal ones
 
@@ -81,6 +84,7 @@ class Opening:
             self._security.check(url)
             if url.protocol != "kafka" and (read_only or brokers > 1):
                 raise ValueError(f"listen: {url.scheme}:// needs a single broker that is not read-only")
+        self._check_settings({url.protocol for url in self._urls})
         self._only_kafka07 = all(url.protocol == "kafka07" for url in self._urls)
         self._replication = self._replicated(list(replicas))
         self._topics = _topics(topics)
@@ -104,13 +108,23 @@ class Opening:
             replication=self._replication,
         )
 
+    def _check_settings(self, protocols: set[str]) -> None:
+        """Refuse settings of a protocol that no listener has."""
+        for protocol, given in (("kafka07", self._config.kafka07), ("rewrite", self._config.rewrite)):
+            unused = [name for name in given if name not in SHARED] if protocol not in protocols else []
+            if unused:
+                raise ValueError(f"config {unused[0]} has no effect without a {protocol}:// listener: leave it out")
+
     def _replicated(self, replicas: list[str]) -> Replication | None:
         """Check the brokers of the line protocol with the same partitions."""
         if not replicas:
             return None
-        urls = listener_urls(replicas, "replicas")
-        if any(url.scheme != "line" for url in (*urls, *self._urls)):
-            raise ValueError("replicas need the line protocol: with them, listen and replicas take only line:// URLs")
+        urls = listener_urls(replicas, "replicas", ("line",))
+        if any(url.scheme != "line" for url in self._urls):
+            raise ValueError("replicas need the line protocol: with them, listen takes only line:// URLs")
+        twice = next((url for url in urls if urls.count(url) > 1), None)
+        if twice is not None:
+            raise ValueError(f"replicas has {twice.text()} twice: each broker has a place of its own")
         if len(urls) < 2 or self._node_id is None or not 0 <= self._node_id < len(urls):
             raise ValueError("replicas needs two or more URLs, and node_id is this broker's place among them, from 0")
         if self._data is None:
@@ -123,6 +137,11 @@ class Opening:
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""
         await serving.start(self._urls, {} if self._only_kafka07 else self._topics, self._security)
+        among = self._replication
+        if among is not None and among.addresses[among.broker_id][1] not in [port for _, port in serving.addresses]:
+            place = f"{among.broker_id} of replicas, {address_text(among.addresses[among.broker_id])}"
+            listeners = ", ".join(self.listeners(serving))
+            _log.warning("others look for this broker at place %s, but it listens at %s", place, listeners)
 
     def listeners(self, serving: Serving) -> list[str]:
         """Return the bound URLs of a started broker, broker after broker."""

@@ -14,6 +14,7 @@ from kafkacodec.datatypes import NamedTuple
 
 __all__ = [
     "GROUP_SETTINGS",
+    "SHARED",
     "STANDARD_AUTHORIZER",
     "BrokerConfig",
     "group_options",
@@ -33,7 +34,8 @@ GROUP_SETTINGS: Final = (
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only supported authorizer."""
 
-_OF_BOTH: Final = ("log.roll.hours",)  # shown to Kafka's clients, and heeded by Kafka 0.7's logs
+SHARED: Final = ("log.roll.hours",)
+"""Settings that Kafka's clients are shown, and Kafka 0.7's logs heed."""
 
 
 class RunningConfig(NamedTuple):
@@ -104,7 +106,7 @@ class BrokerConfig:
         elif not self._takes_other(name, text):
             similar = meant(name, [*TOPIC_CONFIGS, *BROKER_CONFIGS]) or "the page on the broker lists those it knows"
             raise ValueError(f"config has {name!r}, which this broker does not know; {similar}")
-        if name in _OF_BOTH:
+        if name in SHARED:
             self._takes_kafka07(name, text)
 
     def _topic_defaults(self, texts: Mapping[str, str]) -> dict[str, str]:

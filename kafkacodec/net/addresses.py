@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-__all__ = ["DEFAULT_PORT", "address_text", "addresses"]
+__all__ = ["DEFAULT_PORT", "EVERYWHERE", "address_text", "addresses"]
 
 DEFAULT_PORT: Final = 9092
+
+EVERYWHERE: Final = frozenset(["", "0.0.0.0", "::"])
+"""Hosts of listeners at all addresses of a machine."""
 
 
 def addresses(servers: Any, name: str = "bootstrap_servers", *, protocol: str | None = None) -> list[tuple[str, int]]:

@@ -118,3 +118,40 @@ def test_a_similar_name_follows_what_a_broker_says(broker):
     with kc.client.Admin(broker.bootstrap_servers) as admin, pytest.raises(ItemErrors) as raised:
         admin.incremental_alter_configs({wrong: {"retention.ms": "5"}})
     assert "The topic 'ordrs' does not exist; did you mean 'orders'?" in str(raised.value.errors[wrong])
+
+
+REPLICAS = ("line://127.0.0.1:9094", "line://127.0.0.1:9095")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"config": {"zk.connect": "h:2181"}}, "config zk.connect has no effect without a kafka07:// listener"),
+        (
+            {"config": {"rewrite.servers": "1@h:1"}},
+            "rewrite.servers has no effect without a rewrite:// listener",
+        ),
+        ({"replicas": ["h:1", "h:2"]}, "replicas: 'h:1' is not line://HOST:PORT$"),
+        ({"replicas": [REPLICAS[0]] * 2}, "replicas has line://127.0.0.1:9094 twice"),
+        ({"replicas": REPLICAS, "listen": "kafka://127.0.0.1:0"}, "with them, listen takes only line:// URLs"),
+        (
+            {"listen": "rewrite://127.0.0.1:0", "config": {"rewrite.servers": "1@h:1,2@h:1"}},
+            "two servers have the a",
+        ),
+    ],
+)
+def test_what_cannot_work_together_is_refused(tmp_path, options, says):
+    with pytest.raises(ValueError, match=says):
+        kc.broker.serve(tmp_path, **{"listen": "line://127.0.0.1:0", "node_id": 1} | options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_of_several_protocols_need_none_of_them():
+    kc.broker.serve(config={"log.roll.hours": 5, "log.retention.hours": 5}).stop()
+
+
+def test_a_replica_that_listens_elsewhere_says_so(tmp_path, caplog):
+    kc.broker.serve(tmp_path, listen="line://127.0.0.1:0", node_id=1, replicas=REPLICAS).stop()
+    assert (
+        "others look for this broker at place 1 of replicas, 127.0.0.1:9095, but it listens at line://" in caplog.text
+    )

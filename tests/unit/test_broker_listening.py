@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafkacodec.broker.dialects.kafka07_registration import _own_address
 from kafkacodec.broker.listening import listener_urls
 
 
@@ -36,3 +37,9 @@ def test_a_wrong_port_is_refused(port):
 def test_what_is_no_url_of_a_listener_is_refused(text):
     with pytest.raises(ValueError, match=r"^listen: .* is not kafka://HOST:PORT or "):
         listener_urls(text)
+
+
+def test_a_machine_whose_name_has_no_address_needs_one_for_zookeeper(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "nohost.invalid")
+    with pytest.raises(OSError, match=r"name of this machine, nohost\.invalid, has no address: set hostname in config"):
+        _own_address()

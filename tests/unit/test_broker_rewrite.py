@@ -52,6 +52,16 @@ def test_a_group_is_made_listed_joined_and_deleted():
         assert a.delete("empty", "nope") == (["empty"], ErrorCode.UNKNOWN_GROUP)
 
 
+def test_members_are_told_the_address_that_they_have_connected_to():
+    with kc.broker.serve(listen="rewrite://0.0.0.0:0", topics=["orders"]) as broker:
+        port = int(broker.listeners[0].rpartition(":")[2])
+        for host in ("127.0.0.1", "127.0.0.2"):
+            with Connection(f"rewrite://{host}:{port}") as a:
+                a.create()
+                (info,) = a.list("g").groups_info
+                assert info.controller_broker.to_dict() == {"broker_id": 1, "host": host, "port": port}
+
+
 @pytest.mark.parametrize("clock", ["manual", "running"])
 def test_sessions_follow_the_brokers_clock(clock):
     with serving(clock=clock) as (broker, address), Connection(address) as a:

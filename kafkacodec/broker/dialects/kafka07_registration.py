@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkacodec.dialects.zookeeper import BrokerNode, TopicNode
 from kafkacodec.errors import EncodeError, KafkaCodecError
+from kafkacodec.net.addresses import EVERYWHERE
 from kafkacodec.net.zookeeper import NodeExists, ZooKeeper
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Registration"]
 
 _log = logging.getLogger("kafkacodec.broker")
-_ANY_HOST: Final = ("0.0.0.0", "::", "")
 _PAUSE_SECONDS: Final = 1.0  # before what could not be registered is tried again
 
 
@@ -59,7 +59,7 @@ class Registration:
             ImportError: kazoo is not installed.
         """
         host = self._settings.host or address[0]
-        self._address = (_own_address() if host in _ANY_HOST else host, address[1])
+        self._address = (_own_address() if host in EVERYWHERE else host, address[1])
         self._zookeeper = zookeeper = ZooKeeper(
             self._settings.zookeeper,
             session_timeout_ms=self._settings.session_timeout_ms,
@@ -129,5 +129,10 @@ class Registration:
 
 
 def _own_address() -> str:
-    """The address of this machine."""
-    return socket.gethostbyname(socket.gethostname())
+    """The address of this machine. Raises OSError: its name has none."""
+    name = socket.gethostname()
+    try:
+        return socket.gethostbyname(name)
+    except OSError as error:
+        reason = f"the name of this machine, {name}, has no address: set hostname in config for clients to connect to"
+        raise OSError(errno.EADDRNOTAVAIL, f"{reason} ({error.strerror})") from None

@@ -24,6 +24,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
 from kafkacodec.dialects.rewrite.server import GroupServer
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.internal_records import INTERNAL_TOPICS
+from kafkacodec.net.addresses import EVERYWHERE
 from kafkacodec.net.frames import FrameBuffers, FrameReader
 from kafkacodec.net.service import NOTHING, Effect, Reply
 
@@ -155,6 +156,9 @@ class RewriteService:
         call = request.request.call
         if isinstance(call, CommitOffsets) and self._is_late(call, session):
             return Effect((), [Reply(to, refusal(call, ErrorCode.NOT_OWNER))])
+        if isinstance(call, ListGroups) and self._address[0] in EVERYWHERE:
+            address = session.reached_at or self._address[0], self._address[1]  # where this member can reach it
+            self._server.controller.broker = Broker(self._inside.broker_id, *address)
         replies = self._look(now, at_once=not isinstance(call, (Heartbeat, ListGroups)))
         done = self._server.receive(request.request, self._now, _Asked(call, to))
         if isinstance(call, RegisterConsumer):

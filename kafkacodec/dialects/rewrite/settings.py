@@ -43,6 +43,8 @@ def _servers(text: str) -> dict[int, tuple[str, int]]:
         if int(number) in found:
             raise ValueError(f"two servers have the id {number}")
         (found[int(number)],) = addresses([address], "server")
+        if len(set(found.values())) < len(found):
+            raise ValueError(f"two servers have the address {address}")
     return found
 
 

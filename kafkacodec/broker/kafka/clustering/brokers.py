@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.state.leaders import NO_LEADER, spread
+from kafkacodec.net.addresses import EVERYWHERE
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["Brokers"]
 
 Address = tuple[str, int]
-_EVERYWHERE: Final = frozenset(["", "0.0.0.0", "::"])
 
 
 class Brokers:
@@ -64,7 +64,7 @@ class Brokers:
         address: Address = session.listener.address
         if self.several:
             address = self._addresses[broker, self._places[session.listener.name][1]]
-        return (session.reached_at or address[0], address[1]) if address[0] in _EVERYWHERE else address
+        return (session.reached_at or address[0], address[1]) if address[0] in EVERYWHERE else address
 
     def addresses(self, broker: int) -> list[Address]:
         """Host and port of each listener of a broker."""
