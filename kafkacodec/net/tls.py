@@ -6,6 +6,7 @@ import os
 import re
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
@@ -18,6 +19,8 @@ __all__ = ["client_context", "distinguished_name", "fault_of_client", "handshake
 _UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
 _WRONG_NAME = "the broker's certificate is not valid for its host name"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
+_NO_PEM = "not valid PEM text"
+_MOST_BYTES: Final = 1 << 20  # of a file with a certificate and its key
 _OF_CLIENT = "ssl_certfile and ssl_keyfile"
 _CERTIFICATE_NEEDED = f"the broker requires a client certificate: set {_OF_CLIENT}"
 _CERTIFICATE_REFUSED = "the broker refused the client's certificate"
@@ -77,7 +80,8 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
             names = f"ssl_certfile {settings.ssl_certfile!r}"
             if settings.ssl_keyfile is not None:
                 names = f"{names}, ssl_keyfile {settings.ssl_keyfile!r}"
-            raise ValueError(f"{names}: {_file_fault(error)}") from None
+            fault = _chain_fault(error, settings.ssl_certfile, settings.ssl_keyfile, "ssl_keyfile")
+            raise ValueError(f"{names}: {fault}") from None
     return context
 
 
@@ -100,7 +104,7 @@ def server_context(
         context.load_cert_chain(certfile, keyfile, "")
     except OSError as error:
         names = f"certificate {os.fspath(certfile)!r}, key {os.fspath(keyfile or certfile)!r}"
-        raise ValueError(f"{names}: {_file_fault(error)}") from None
+        raise ValueError(f"{names}: {_chain_fault(error, certfile, keyfile, '--tls-key')}") from None
     if client_cafile is not None:
         try:
             context.load_verify_locations(client_cafile)
@@ -164,6 +168,20 @@ def fault_of_client(error: OSError) -> str | None:
     return None
 
 
+def _chain_fault(
+    error: OSError, certfile: str | os.PathLike[str], keyfile: str | os.PathLike[str] | None, option: str
+) -> str:
+    """What is wrong with a certificate and its key; `option` takes the key's file."""
+    fault = _file_fault(error)
+    if fault != _NO_PEM:
+        return fault
+    with suppress(OSError), open(keyfile or certfile, "rb") as file:
+        text = file.read(_MOST_BYTES)
+        if b"-----BEGIN" in text and b"PRIVATE KEY-----" not in text:
+            return f"there is no private key in {os.fspath(keyfile or certfile)!r}; {option} takes the file of the key"
+    return fault
+
+
 def _file_fault(error: OSError) -> str:
     if not isinstance(error, ssl.SSLError):
         return (error.strerror or str(error)).lower()
@@ -171,4 +189,4 @@ def _file_fault(error: OSError) -> str:
         return "the key does not belong to the certificate"
     if error.reason in ("BAD_DECRYPT", "BAD_PASSWORD_READ", "PKCS12_CIPHERFINAL_ERROR", "EMPTY_PASSWORD"):
         return "ssl_password is wrong or missing"
-    return "not valid PEM text"
+    return _NO_PEM

@@ -15,8 +15,8 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.limits import Limits
-from kafkacodec.broker.host.notes import Notes
 from kafkacodec.broker.host.runner import Runner
+from kafkacodec.net.notes import Notes
 from kafkacodec.net.tls import server_context
 from tests.certificates import Authority
 from tests.patience import until

@@ -271,6 +271,36 @@ def test_a_function_checks_tokens():
                     assert admin.list_topics() == {}
 
 
+def test_why_a_client_is_not_let_in_is_logged(caplog):
+    config = {"sasl.enabled.mechanisms": "PLAIN", "connection.failed.authentication.delay.ms": 0}
+    with kc.broker.serve(listen="kafka+sasl://127.0.0.1:0", users={"alice": "secret"}, config=config) as kafka:
+        wrong = {"sasl_plain_username": "alice", "sasl_plain_password": "wrong"}
+        for options in ({"sasl_mechanism": "PLAIN", **wrong}, {"sasl_mechanism": "SCRAM-SHA-256", **wrong}):
+            admin = client.Admin(kafka.bootstrap_servers, security_protocol="SASL_PLAINTEXT", **options)
+            with admin, pytest.raises(AuthenticationFailed):
+                admin.list_topics()
+        with pytest.raises(KafkaCodecError), client.Admin(kafka.bootstrap_servers, request_timeout_ms=500) as admin:
+            admin.list_topics()
+    for reason in (
+        "the log-in with PLAIN failed; closing its connection",
+        "the client wants another SASL mechanism than is offered: PLAIN; closing its connection",
+        "the client does not log in, which this listener requires; closing its connection",
+    ):
+        assert f"kafka+sasl://127.0.0.1:0: {reason}" in caplog.text
+
+
+def test_a_certificate_without_its_key_says_where_the_key_goes(tmp_path):
+    issued = Authority(tmp_path).issue("localhost", "localhost")
+    with pytest.raises(ValueError, match=r"there is no private key in '.*localhost\.crt'; --tls-key takes the file"):
+        server_context(issued.certificate)
+    with pytest.raises(ValueError, match=r"there is no private key in '.*localhost\.crt'; --tls-key takes the file"):
+        server_context(issued.certificate, issued.certificate)
+    with pytest.raises(ValueError, match=r"there is no private key in '.*localhost\.crt'; ssl_keyfile takes the file"):
+        client.Producer("h:1", security_protocol="SSL", ssl_certfile=str(issued.certificate))
+    with pytest.raises(ValueError, match=r"certificate '.*', key '.*': not valid PEM text"):
+        server_context(__file__)
+
+
 def test_without_tokens_or_users_their_mechanisms_are_not_there():
     with kc.broker.serve(listen="kafka+sasl://127.0.0.1:0") as broker:
         talk = sasl_scripts.Talk({"SASL": broker.bootstrap_servers})

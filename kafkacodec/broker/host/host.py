@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.broker.host.limits import Limits, Load
 from kafkacodec.broker.host.listener import Listener
-from kafkacodec.broker.host.notes import Notes
+from kafkacodec.net.notes import Notes
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.runner import Runner

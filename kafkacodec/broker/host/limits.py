@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafkacodec.broker.host.notes import Notes
 from kafkacodec.datatypes import dataclass, field
+from kafkacodec.net.notes import Notes
 
 __all__ = ["Limits", "Load"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -14,6 +15,7 @@ from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.refusals import refusal
 from kafkacodec.broker.kafka.security.tokens import TOKEN_SECRET, token_hmac
 from kafkacodec.messages import keys
+from kafkacodec.net.notes import Notes
 from kafkacodec.net.sasl.scram_keys import HASHES, MIN_ITERATIONS, Credential, credential
 from kafkacodec.net.sasl.server import (
     InvalidToken,
@@ -73,6 +75,7 @@ class Logins:
             name: make for name, make in self._known().items() if name in wanted
         }
         self.mechanisms: Sequence[str] = list(self._makers)
+        self._notes = Notes(time.monotonic)
         self.max_session_ms = config.number("connections.max.reauth.ms") or inf
         self.delay_ms = config.number("connection.failed.authentication.delay.ms")
 
@@ -84,6 +87,10 @@ class Logins:
     def anyone(self) -> bool:
         """Whether anybody can log in now; clients may add users to the metadata later."""
         return bool(self._users or self._tokens or self.node.catalog.scram)
+
+    def note(self, request: Request, reason: str) -> None:
+        """Log why a client is disconnected."""
+        self._notes.say(f"{request.session.listener.name}: {reason}; closing its connection", request.session.peer)
 
     def _known(self) -> dict[str, Callable[[], ServerExchange]]:
         known: dict[str, Callable[[], ServerExchange]] = {}
@@ -163,7 +170,7 @@ class Login:
             return None
         if request.key == keys.SASL_HANDSHAKE:
             return self._handshake(request)
-        return self._close(request)
+        return self._close(request, "the client does not log in, which this listener requires")
 
     def answered_versions(self, response: Any) -> None:
         """Note the answer to ApiVersions: a client may ask again after an error."""
@@ -177,7 +184,7 @@ class Login:
             self._renewed, self._renews = now, True
             self._before = self._mechanism
             return self._handshake(request)
-        return self._close(request) if now > self._expires else None
+        return self._close(request, "the session has ended without a new log-in") if now > self._expires else None
 
     def _handshake(self, request: Request) -> Effect:
         logins, mechanism = self._logins, request.message.mechanism
@@ -185,7 +192,8 @@ class Login:
         self._exchange = logins.exchange(mechanism)
         if self._exchange is None:
             response.error_code = errors.UNSUPPORTED_SASL_MECHANISM
-            return self._fail(request, response)
+            offered = ", ".join(logins.mechanisms) or "none"
+            return self._fail(request, response, f"the client wants another SASL mechanism than is offered: {offered}")
         self._mechanism, self._state = mechanism, _State.TOKENS
         self._peer.bare = request.version == 0
         return Effect((), [Reply(request.to, response)])
@@ -193,9 +201,11 @@ class Login:
     def _token(self, request: Request) -> Effect:
         assert self._exchange is not None
         if request.key != keys.SASL_AUTHENTICATE:
-            return self._fail(request, refusal(self._logins.node, request, errors.ILLEGAL_SASL_STATE))
+            wrong = refusal(self._logins.node, request, errors.ILLEGAL_SASL_STATE)
+            return self._fail(request, wrong, "the client did not complete its log-in")
+        failed = f"the log-in with {self._mechanism} failed"
         if self._renews and self._mechanism != self._before:
-            return self._close(request)
+            return self._close(request, f"{failed}: the one before was with {self._before}")
         response = messages.SaslAuthenticateResponse(error_message="")
         try:
             response.auth_bytes = self._exchange.step(bytes(request.message.auth_bytes), request.now)
@@ -203,15 +213,15 @@ class Login:
                 self._done(self._exchange.user, response, request.now)
         except Refused as error:
             if self._peer.bare:
-                return self._close(request)
+                return self._close(request, failed)
             again = "re-authentication" if self._renews else "authentication"
             general = f"Authentication failed during {again} due to invalid credentials with SASL mechanism"
             response.error_code = errors.SASL_AUTHENTICATION_FAILED
             response.error_message = error.reason or f"{general} {self._mechanism}"
             response.auth_bytes = b""
-            return self._fail(request, response)
+            return self._fail(request, response, failed)
         except Malformed:
-            return self._close(request)
+            return self._close(request, f"{failed}: the token is malformed")
         return Effect((), [Reply(request.to, response)])
 
     def _done(self, user: str, response: Any, now: float) -> None:
@@ -231,13 +241,15 @@ class Login:
         self._peer.by_token = getattr(self._exchange, "by_token", False)
         self._exchange, self._renews = None, False
 
-    def _fail(self, request: Request, response: Any) -> Effect:
+    def _fail(self, request: Request, response: Any, reason: str) -> Effect:
         """Answer after a delay, which slows down password guessing, and close."""
+        self._logins.note(request, reason)
         self._state = _State.FAILED
         request.rest = inf
         effect = Effect((), [Reply(request.to, response)])
         return self._logins.node.later.add(request.received + self._logins.delay_ms, effect)
 
-    def _close(self, request: Request) -> Effect:
+    def _close(self, request: Request, reason: str) -> Effect:
+        self._logins.note(request, reason)
         self._state = _State.FAILED
         return Effect((), [Reply(request.to, CLOSE)])
