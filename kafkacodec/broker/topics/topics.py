@@ -117,7 +117,8 @@ class Topics:
         found = self._partitions.get((name, number))
         if found is None and (name, number) in self._unopened and not self.frozen:
             with suppress(OSError):
-                found = self._open(self._topics[name], number, self._unopened[name, number])
+                topic = self._topics[name]
+                found = self._open(topic, number, self._unopened[name, number], self._config_of(topic))
         return found
 
     def set_offline(self, partitions: Iterable[tuple[str, int]]) -> None:
@@ -155,37 +156,37 @@ class Topics:
             OSError: a log cannot be opened. `partition` tries again.
         """
         topic = self._topics.setdefault(name, _Topic(name, topic_id, dict(values)))
+        config = self._config_of(topic)
         failed: OSError | None = None
         for number, epoch in numbers:
             if number not in topic.partitions:
                 try:
-                    self._open(topic, number, epoch)
+                    self._open(topic, number, epoch, config)
                 except OSError as error:
                     failed = error
         if failed is not None:
             raise failed
 
-    def _open(self, topic: _Topic, number: int, epoch: int) -> Partition:
+    def _open(self, topic: _Topic, number: int, epoch: int, config: TopicConfig) -> Partition:
         self._unopened[topic.name, number] = epoch
-        log = self._log_of(topic, number, epoch)
+        log = self._log_of(topic, number, epoch, config)
         del self._unopened[topic.name, number]
-        partition = Partition(topic.name, topic.id, number, log, epoch, self._config_of(topic))
+        partition = Partition(topic.name, topic.id, number, log, epoch, config)
         self._partitions[topic.name, number] = topic.partitions[number] = partition
         self.flushes.watch(partition)
         return partition
 
-    def _log_of(self, topic: _Topic, number: int, epoch: int) -> PartitionLog:
+    def _log_of(self, topic: _Topic, number: int, epoch: int, config: TopicConfig) -> PartitionLog:
         """The log of a partition, opened or made; the first segment heeds the configuration that it has then."""
-        config = self._config_of(topic).of_log()
         try:
-            log = self._directory.open(topic.name, number, config, topic_id=topic.id)
+            log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
         except DecodeError as error:
             way_out = "serve it read-only, or a copy without what is damaged, which kafkacodec recover makes"
             raise OSError(errno.EIO, f"{error}; {way_out}") from error
         except OtherTopic as error:  # of a topic of that name that was deleted when the disk did not rename it
             aside = self._directory.set_aside(topic.name, number)
             _log.warning("%s: set aside as %s, whose records are not served", error, aside)
-            log = self._directory.open(topic.name, number, config, topic_id=topic.id)
+            log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
         log.begin_epoch(epoch)
         return log
 
@@ -199,6 +200,7 @@ class Topics:
             OSError: something has no room. Nothing was appended, and no new directory is left.
         """
         made: list[tuple[str, int]] = []
+        configs: dict[uuid.UUID, TopicConfig] = {}
         try:
             for new in changes.makes:
                 topic = self._topics.get(new.topic)
@@ -206,7 +208,8 @@ class Topics:
                     topic = _Topic(new.topic, new.topic_id, dict(new.configs))
                 if not self._directory.has(topic.name, new.number):
                     made.append((topic.name, new.number))
-                self._log_of(topic, new.number, new.leader_epoch)
+                config = configs[topic.id] = configs.get(topic.id) or self._config_of(topic)
+                self._log_of(topic, new.number, new.leader_epoch, config)
             return metadata.append(bytearray(_batch(changes)))
         except OSError:
             for key in made:

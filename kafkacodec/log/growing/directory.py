@@ -99,6 +99,7 @@ class GrowingDirectory:
         try:
             self.identity: Identity = read_or_make(self.path, cluster_id, node_id, self._disk)
             self.logs: dict[Key, PartitionLog] = {}
+            self._ids: dict[Key, uuid.UUID] = {}  # those of open logs that are known
             self._recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
             self._log_starts = self._read(layout.LOG_START_CHECKPOINT)
             self.high_watermarks = self._read(layout.HIGH_WATERMARK_CHECKPOINT)
@@ -160,7 +161,7 @@ class GrowingDirectory:
         key = (topic, partition)
         layout.check_topic(topic)
         path = self._path_of(topic, partition)
-        known = None if topic_id is None else self._topic_id(path)
+        known = None if topic_id is None else self._ids.get(key) or self._topic_id(path)
         if known is not None and known != topic_id:
             raise OtherTopic(f"{path}: the topic's id is {topic_id}, but the partition has {known}")
         log = self.logs.get(key)
@@ -182,6 +183,8 @@ class GrowingDirectory:
             clock=self._clock,
             disk=self._disk,
         )
+        if topic_id is not None:
+            self._ids[key] = topic_id
         return log
 
     def delete(self, topic: str, partitions: Iterable[int]) -> None:
@@ -227,6 +230,7 @@ class GrowingDirectory:
 
     def _forget(self, key: Key) -> None:
         self.logs.pop(key, None)
+        self._ids.pop(key, None)
         self._found.discard(key)
         for offsets in (self._recovery_points, self._log_starts, self.high_watermarks, self.cleaned):
             offsets.pop(key, None)
