@@ -364,7 +364,7 @@ class Serving:
         )  # fmt: skip
         self._dialects = Dialects(inside, self._topics, loop, keeps=self._keeps)
         self._host.closing.append(self._dialects.close)
-        self._node.is_taken = self._dialects.has_topic
+        self._node.is_taken = lambda name: self._dialects.has_topic(name) or self._topics.is_of_kafka07(name)
         self._topics.flushes.flush = self._runner.flusher.flush
         self._topics.is_kept = self._keeps
 

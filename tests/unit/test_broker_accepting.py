@@ -188,3 +188,21 @@ def test_a_text_is_a_warning_once_a_minute_and_only_a_hundred_are(caplog):
         for number in range(200):
             notes.say(f"{number}")
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 98 + ["INFO"] * 102
+
+
+def test_a_request_without_memory_for_it_ends_its_connection(monkeypatch, caplog):
+    """The first bytes of a frame say how large it becomes."""
+
+    def none(size):
+        raise MemoryError
+
+    with kc.broker.serve() as kafka:
+        host, _, port = kafka.bootstrap_servers.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as one:
+            monkeypatch.setattr("kafkacodec.net.frames.fresh", none)
+            one.sendall((100 << 20).to_bytes(4, "big"))
+            assert one.recv(10) == b""
+        monkeypatch.undo()
+    found = [record for record in caplog.records if "there is no memory for a request" in record.getMessage()]
+    assert len(found) == 1
+    assert not found[0].exc_info

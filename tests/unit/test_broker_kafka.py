@@ -419,3 +419,11 @@ def test_the_table_of_the_docs_is_the_table_of_apis():
     text = (Path(__file__).parents[2] / "docs/broker.md").read_text("utf-8")
     for name, versions, note in table_rows():
         assert f"| {name} | {versions} | {note} |" in text
+
+
+def test_no_topic_is_made_by_itself_whose_name_differs_in_periods_and_underscores_only(wire):
+    name = f"a.{uuid.uuid4().hex[:8]}"
+    asked = {"topics": [{"name": name}], "allow_auto_topic_creation": True}
+    assert [wire.ask("Metadata", 9, **asked).topics[0].error_code for _ in range(2)] == [3, 0]
+    asked["topics"] = [{"name": name.replace(".", "_")}]
+    assert [wire.ask("Metadata", 9, **asked).topics[0].error_code for _ in range(2)] == [3, 3]

@@ -11,6 +11,8 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.dialects import kafka07
+from kafkacodec.errors import INVALID_TOPIC_EXCEPTION
+from tests.broker_wire import wire_to
 from tests.kafka07_session import (
     Client,
     fetch,
@@ -646,3 +648,23 @@ def test_a_client_that_stops_sending_gets_its_answers(flush):
         assert client.frame() == b"\0\0" + M
         assert client.frame() == struct.pack(">hiq", 0, 1, len(M))
         assert client.frame() is None
+
+
+def test_later_clients_cannot_have_the_name_of_a_topic(tmp_path, caplog):
+    """Its segments and those of a later topic would be in one directory, and only one of them could be read."""
+    listen = ["kafka07://127.0.0.1:0", "kafka://127.0.0.1:0"]
+    for listeners in (listen, listen[1:]):
+        with kc.broker.serve(tmp_path, listen=listeners) as broker, wire_to(broker) as wire:
+            if len(listeners) > 1:
+                with Client(broker.listeners[0]) as client:
+                    client.send(produce("orders", 0, M))
+                    assert client.read("orders") == M
+            for _ in range(2):
+                answer = wire.ask("Metadata", 9, topics=[{"name": "orders"}], allow_auto_topic_creation=True)
+                assert [row.error_code for row in answer.topics] == [INVALID_TOPIC_EXCEPTION]
+            with pytest.raises(kc.BrokerError, match="Topic 'orders' already exists, in another protocol"):
+                broker.create_topic("orders")
+        assert [path.suffix for path in (tmp_path / "orders-0").iterdir()] == [".kafka"]
+    assert "orders: not served, since topics of Kafka 0.7 need a kafka07:// listener" in caplog.text
+    with kc.broker.serve(tmp_path, listen=listen[0]) as broker, Client(broker.listeners[0]) as client:
+        assert client.read("orders") == M

@@ -138,6 +138,10 @@ class Session(asyncio.BufferedProtocol):
             self._load.notes.say(f"{self.listener.name}: {error}; closing its connection", self.peer)
             self._later.extend(getattr(error, "events", ()))
             self._later.append(CLOSE)
+        except MemoryError:  # of this process, or of what the system lets it have
+            reason = "there is no memory for a request that begins"
+            self._load.notes.say(f"{self.listener.name}: {reason}; closing its connection", self.peer)
+            self._later.append(CLOSE)
         self._begin()
 
     def eof_received(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.node import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ZERO_UUID
+from kafkacodec.broker.kafka.topics import refuses_name
 from kafkacodec.broker.state.leaders import NO_LEADER
 from kafkacodec.broker.topics.names import wrong_name
 from kafkacodec.internal_records import CLUSTER_METADATA
@@ -45,9 +46,10 @@ def metadata(node: Node, request: Request) -> Any:
     if version >= _TELLS_CREATION:
         creates = creates and message.allow_auto_topic_creation
     missing = _add_asked(node, response, rows, operations)
-    if not creates or not missing:
+    made = [name for name in missing if refuses_name(node, name) is None] if creates else []
+    if not made:
         return response
-    records = [record for name in missing for record in node.new_topic(name)[1]]
+    records = [record for name in made for record in node.new_topic(name)[1]]
     return node.change(records, lambda code: node.reply(request.to, response), request.now)
 
 
@@ -100,7 +102,7 @@ def _add_asked(node: Node, response: Any, rows: Any, operations: bool) -> list[s
             response.topics.append(_known(node, topic, operations))
         elif by_id:
             response.topics.append(made(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=row.topic_id))
-        elif wrong_name(row.name):
+        elif wrong_name(row.name) or node.is_taken(row.name):
             others.append(made(error_code=errors.INVALID_TOPIC_EXCEPTION, name=row.name))
         else:
             missing += [row.name] * (row.name != CLUSTER_METADATA)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.state.catalog import Topic
 
-__all__ = ["create_partitions", "create_topics", "delete_topics", "refuses_topic"]
+__all__ = ["create_partitions", "create_topics", "delete_topics", "refuses_name", "refuses_topic"]
 
 _MOST_PER_REQUEST = 10_000  # new partitions, and records of new topics
 _BY_ID = 6
@@ -95,21 +95,27 @@ def _make(node: Node, request: Request, response: Any, row: Any, topic: Any) -> 
 
 def refuses_topic(node: Node, topic: Any, made: Sequence[Any]) -> _Wrong | None:
     """Why a topic cannot be made; None if it can."""
-    wrong = wrong_name(topic.name)
+    wrong = refuses_name(node, topic.name, (row.name for row in made if not row.error_code))
+    return wrong or _refuses_configs(topic) or _refuses_counts(node, topic)
+
+
+def refuses_name(node: Node, name: str, made: Iterable[str] = ()) -> _Wrong | None:
+    """Why no topic of a name can be made, beside others that are made; None if one can."""
+    wrong = wrong_name(name)
     if wrong:
         return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong}")
-    if topic.name == CLUSTER_METADATA:  # the same answer as Apache Kafka's
-        text = f"'{topic.name}' is the log of the cluster's metadata, which only the broker makes and writes."
+    if name == CLUSTER_METADATA:  # the same answer as Apache Kafka's
+        text = f"'{name}' is the log of the cluster's metadata, which only the broker makes and writes."
         return _Wrong(errors.TOPIC_AUTHORIZATION_FAILED, text)
-    if node.catalog.topic(topic.name) is not None:
-        return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-    if node.is_taken(topic.name):
-        return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists, in another protocol.")
-    others = [*node.catalog.names(), *(row.name for row in made if not row.error_code)]
-    same = next((name for name in others if alike(name) == alike(topic.name)), None)
+    if node.catalog.topic(name) is not None:
+        return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if node.is_taken(name):
+        return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists, in another protocol.")
+    others = (*node.catalog.names(), *made) if "." in name or "_" in name else ()
+    same = next((other for other in others if alike(other) == alike(name)), None)
     if same is not None:
-        return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {same}")
-    return _refuses_configs(topic) or _refuses_counts(node, topic)
+        return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {same}")
+    return None
 
 
 def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:

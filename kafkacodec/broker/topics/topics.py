@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -216,14 +216,21 @@ class Topics:
                 self._directory.discard(*key)
             raise
 
+    def is_of_kafka07(self, name: str) -> bool:
+        """Whether the directory had a topic of Kafka 0.6 or 0.7 of this name at the start."""
+        return name in self._directory.topics07
+
     def tell_unserved(self, is_elsewhere: Callable[[str], bool]) -> None:
         """Warn of partitions in the directory that belong to no topic; `is_elsewhere` tells those of dialects."""
+        old = sorted(name for name in self._directory.topics07 if not is_elsewhere(name))
+        if old:
+            _log.warning("%s: not served, since topics of Kafka 0.7 need a kafka07:// listener", _listed(old))
         names = sorted({name for name, _ in self._directory.unopened if not is_elsewhere(name)})
         if names:
             _log.warning(
                 "%s: not served, since the cluster's metadata in %s has no such topic; a read-only broker serves them, "
                 "and new topics of these names set the directories aside",
-                ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" * (len(names) > _MOST_NAMES)),
+                _listed(names),
                 self._directory.path,
             )
 
@@ -396,6 +403,11 @@ class Topics:
             return 0.0  # a first time
         found = (self._next_check, self._compaction.next_deadline(), self.flushes.next_deadline())
         return min(deadline for deadline in found if deadline is not None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many others there are."""
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" * (len(names) > _MOST_NAMES))
 
 
 def _batch(data: Any) -> bytes:

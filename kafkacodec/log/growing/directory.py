@@ -66,6 +66,7 @@ class GrowingDirectory:
         logs (dict): the open logs by topic and partition.
         high_watermarks (dict): for the checkpoint, if they are not the ends of the logs; initially those on the disk.
         cleaned (dict): the cleaner's positions, by topic and partition.
+        topics07 (set): the topics of Kafka 0.6 and 0.7 that it had at first, whose names others cannot have.
 
     Raises:
         DirectoryRefused: another process has it, it is of another cluster, node or version, or it is no data directory.
@@ -104,6 +105,7 @@ class GrowingDirectory:
             self._log_starts = self._read(layout.LOG_START_CHECKPOINT)
             self.high_watermarks = self._read(layout.HIGH_WATERMARK_CHECKPOINT)
             self.cleaned = self._read(layout.CLEANER_CHECKPOINT)
+            self.topics07: set[str] = set()
             self._found = {(p.topic, p.partition) for p in self.partitions()}
             self._marker = os.path.join(self.path, layout.CLEAN_SHUTDOWN)
             self.was_clean = self._has_marker = os.path.exists(self._marker)
@@ -131,6 +133,8 @@ class GrowingDirectory:
                 topic_id = self._topic_id(path)
                 if topic_id is not None or not has_segments07(path):
                     found.append(PartitionFound(parts.topic, parts.partition, topic_id))
+                else:
+                    self.topics07.add(parts.topic)
         return sorted(found, key=lambda p: (p.topic, p.partition))
 
     def has(self, topic: str, partition: int) -> bool:

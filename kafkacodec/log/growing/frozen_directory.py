@@ -50,6 +50,7 @@ class FrozenDirectory:
     def __init__(self, paths: Sequence[str]) -> None:
         self.path, self.paths = paths[0], list(paths)
         self.was_clean = True
+        self.topics07: frozenset[str] = frozenset()  # of no use here: it makes no topics
         self.logs: dict[Key, FrozenLog] = {}
         self.found: dict[Key, list[str]] = {}
         self.unreadable: set[Key] = set()
