@@ -1,4 +1,4 @@
-"""HDFS on this machine: a name node and a data node, by the jars of Hadoop."""
+"""HDFS on this machine: a name node and a data node in one JVM, as Hadoop's own tests have them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hdfs_native import Client, WriteOptions
 
 from tests.integration.kafka_jars import HERE, fetched
 from tests.integration.kafka_jvm import free_port
+from tests.patience import LATE
 
 BLOCK = 1 << 20
 """The size of a file's blocks in bytes."""
 
-_NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-_DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+_CLUSTER = "org.apache.hadoop.test.MiniDFSClusterManager"
 
 
 class Hdfs:
@@ -24,47 +24,45 @@ class Hdfs:
 
     def __init__(self, directory: Path) -> None:
         self.settings = directory
-        self.url = f"hdfs://127.0.0.1:{free_port()}"
+        self._log = directory / "servers.log"
+        port = free_port()
+        self.url = f"hdfs://127.0.0.1:{port}"
         self._configure()
-        subprocess.run([*self._java(_NAME_NODE), "-format", "-force"], check=True, capture_output=True)
-        self.servers = [self._start(_NAME_NODE), self._start(_DATA_NODE)]
+        self._servers = self._start(port)
         # It would ask for three minutes before it says that nothing listens.
         self.client = Client(self.url, {"dfs.client.failover.max.attempts": "1"})
         self._wait()
 
     def _configure(self) -> None:
-        places = {f"dfs.{name}.address": "127.0.0.1:0" for name in ("datanode", "datanode.http", "datanode.ipc")}
         write(self.settings / "core-site.xml", {"fs.defaultFS": self.url})
         write(
             self.settings / "hdfs-site.xml",
             {
-                "dfs.namenode.name.dir": (self.settings / "names").as_uri(),
-                "dfs.datanode.data.dir": (self.settings / "data").as_uri(),
-                "dfs.namenode.http-address": "127.0.0.1:0",
+                "hdfs.minidfs.basedir": str(self.settings),
                 "dfs.namenode.fs-limits.min-block-size": str(BLOCK),
                 "dfs.replication": "1",
-                **places,
             },
         )
 
-    def _java(self, program: str) -> list[str]:
+    def _start(self, port: int) -> subprocess.Popen[bytes]:
         jars = fetched("hadoop", (HERE / "hadoop.xml").read_text())
         quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
-        return ["java", *quick, "-cp", f"{self.settings}:{jars}/*", program]
-
-    def _start(self, program: str) -> subprocess.Popen[bytes]:
-        with open(self.settings / f"{program}.log", "wb") as log:
-            return subprocess.Popen(self._java(program), stdout=log, stderr=log)
+        command = ["java", *quick, "-cp", f"{self.settings}:{jars}/*", _CLUSTER]
+        asked = ["-format", "-datanodes", "1", "-nnport", str(port), "-httpport", "0"]
+        with open(self._log, "wb") as log:
+            return subprocess.Popen([*command, *asked], stdout=log, stderr=log)
 
     def _wait(self) -> None:
-        for _ in range(60):
+        end = time.monotonic() + LATE
+        while True:
             try:
                 self.put("/ready", b"yes")
             except (OSError, RuntimeError):
-                time.sleep(0.5)
+                assert self._servers.poll() is None, self._log.read_text()[-2000:]
+                assert time.monotonic() < end, "HDFS does not start"
+                time.sleep(0.2)
             else:
                 return
-        raise AssertionError("HDFS did not start within 30 seconds")
 
     def put(self, path: str, data: bytes) -> None:
         """Write or replace a file."""
@@ -80,10 +78,8 @@ class Hdfs:
 
     def stop(self) -> None:
         """End the servers."""
-        for server in self.servers:
-            server.terminate()
-        for server in self.servers:
-            server.wait()
+        self._servers.terminate()
+        self._servers.wait()
 
 
 def write(path: Path, settings: dict[str, str]) -> None:
