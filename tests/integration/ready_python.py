@@ -25,6 +25,7 @@ _VARIABLE = "KAFKACODEC_READY_PYTHON"
 _FORKED = ("pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner")
 _IMPORTED = (
     "encodings.idna",
+    "pandas",
     "pyspark.worker",
     "pyspark.sql.worker.commit_data_source_write",
     "pyspark.sql.worker.create_data_source",
@@ -33,6 +34,7 @@ _IMPORTED = (
     "pyspark.sql.worker.python_streaming_sink_runner",
     "pyspark.sql.worker.write_into_data_source",
     "kafkacodec.spark.live.streaming",
+    "kafkacodec.spark.live.sink",
     "kafkacodec.spark.live.writing",
     "kafkacodec.spark.reading.streaming",
     "kafkacodec.spark.writing.jobs",
