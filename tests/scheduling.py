@@ -19,7 +19,7 @@ SPARK = f"{INTEGRATION}test_spark_"
 # They use that session too.
 WITH_SPARK = (SPARK, f"{INTEGRATION}test_cli_convert_spark.py")
 # They start JVMs of their own, and use the session that the others share little or not at all.
-OWN_JVMS = re.compile(SPARK + "(cluster|demo|export_kills|kills|live_broker|live_cluster|replicas|versions).py")
+OWN_JVMS = re.compile(SPARK + "(cluster|demo|export_kills|kills|live_cluster|replicas|versions).py")
 # They share a broker of each release.
 ALL_AGES = re.compile(
     f"{INTEGRATION}test_(brokers_of_all_ages|client_consumer_old|client_producer_ages|clients_of_all_ages).py"

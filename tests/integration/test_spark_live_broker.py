@@ -1,5 +1,8 @@
 """Streams beside a broker that compacts, rolls, deletes, truncates, and creates topics again, under load.
 
+Processes of their own begin what is killed with them. Where nothing that the query says is looked at, the session of
+the tests goes on at its checkpoint.
+
 KAFKACODEC_LIVE_STREAM_SECONDS and KAFKACODEC_LIVE_STREAM_KILLS make the first test longer.
 """
 
@@ -13,13 +16,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.spark.errors import OptionError
-from tests.integration import kafka_jvm
+from tests.integration import kafka_jvm, stream_to_table
 from tests.integration.stream_to_table import written
 from tests.patience import eventually
 from tests.stream_query import Query
@@ -48,20 +52,28 @@ DELETING = BUSY | {"log_cleanup_policy": "delete", "log_retention_bytes": "24000
 
 
 class Process:
-    """A query in a process of its own, whose driver and JVM are killed together."""
+    """A query in a process of its own, whose driver and JVM are killed together; it may go on in a session."""
 
     def __init__(self, logs: Path, directory: Path, **options: str) -> None:
         self.out, self.checkpoint = directory / "out", directory / "checkpoint"
-        self._command = [sys.executable, "-m", "tests.integration.stream_to_table", logs, self.out, self.checkpoint]
-        self._command += [f"{name}={value}" for name, value in options.items()]
+        self._arguments = [str(logs), str(self.out), str(self.checkpoint)]
+        self._arguments += [f"{name}={value}" for name, value in options.items()]
         self._said = directory / "query.out"
+        self._in_session: Any = None
         self.start()
 
-    def start(self, *more: str) -> None:
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.integration.stream_to_table", *self._arguments]
         with open(self._said, "ab") as said:
-            self._process = subprocess.Popen(
-                [*self._command, *more], cwd=ROOT, stdout=said, stderr=said, start_new_session=True
-            )
+            self._process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
+
+    def go_on(self, spark: Any) -> None:
+        """Start it in a session that is there, after a kill."""
+        self._in_session = stream_to_table.start(spark, *self._arguments)
+
+    @property
+    def runs(self) -> bool:
+        return self._in_session.isActive if self._in_session else self._process.poll() is None
 
     @property
     def batches(self) -> int:
@@ -75,8 +87,8 @@ class Process:
     def progress(self, batches: int) -> None:
         """Wait until so many more micro-batches are complete; the query must run."""
         wanted = self.batches + batches
-        eventually(lambda: self._process.poll() is not None or self.batches >= wanted)
-        assert self._process.poll() is None, self.failure()
+        eventually(lambda: not self.runs or self.batches >= wanted)
+        assert self.runs, self.failure()
 
     def committed(self) -> dict[int, int]:
         """The next offset to read of each partition."""
@@ -85,6 +97,8 @@ class Process:
 
     def failure(self) -> str:
         """What the query said when it failed."""
+        if self._in_session:
+            return str(self._in_session.exception())
         text = self._said.read_text()
         return text[text.rfind("FAILED") :][:3000] if "FAILED" in text else text[-3000:]
 
@@ -97,14 +111,16 @@ class Process:
         return {(int(partition), n) for first, last, partition in spans for n in range(int(first), int(last) + 1)}
 
     def kill(self) -> None:
+        if self._in_session:
+            self._in_session.stop()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def finish(self, ends: dict[int, int]) -> None:
         """Read everything that is there, up to these offsets: the ends of the logs."""
-        eventually(lambda: self._process.poll() is not None or self.committed() == ends)
-        assert self._process.poll() is None, self.failure()
+        eventually(lambda: not self.runs or self.committed() == ends)
+        assert self.runs, self.failure()
         self.kill()
 
 
@@ -172,8 +188,11 @@ def load(broker, lines, per_second=300):
         process.wait()
 
 
-def run(query, broker, delete):
-    """Let a query run and kill it now and then; returns the number of kills, and up to where records were deleted."""
+def run(query, broker, delete, session=None):
+    """Let a query run and kill it now and then; returns the number of kills, and up to where records were deleted.
+
+    After the last kill it goes on in the session, if there is one.
+    """
     rnd = random.Random(5)
     killed, deleted = 0, 0
     begin = time.monotonic()
@@ -188,16 +207,19 @@ def run(query, broker, delete):
                 with kc.client.Admin(broker.server) as admin:
                     admin.delete_records({("orders", partition): offset for partition, offset in ends.items()})
                 deleted = max(deleted, *ends.values())
-            query.start()
+            if session is None or killed < KILLS:
+                query.start()
+            else:
+                query.go_on(session)
     return killed, deleted
 
 
-def test_every_record_once_while_the_cleaner_runs(broker, directory, tmp_path):
+def test_every_record_once_while_the_cleaner_runs(spark, broker, directory, tmp_path):
     """Of the records that are missing in the table, the cleaner may have removed all: their keys have newer ones."""
     kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
     with load(broker, tmp_path / "produced"):
         query = directory(broker, maxOffsetsPerTrigger="2000")
-        killed, deleted = run(query, broker, delete=True)
+        killed, deleted = run(query, broker, delete=True, session=spark)
     query.finish(ends_of(broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)
