@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -71,10 +75,28 @@ def _closure(requirements: Iterable[str]) -> set[str]:
 
 
 def _with_wheel(directory: Path) -> Path:
+    """What pip makes of the wheel, which it does once: for each environment it would take two seconds."""
+    first = _by_pip()
+    python = directory / "bin" / "python"
+    _run(sys.executable, "-m", "venv", "--without-pip", directory)
+    shutil.copytree(_site(first), _site(directory), dirs_exist_ok=True)
+    for script in (first / "bin").glob("kafkacodec*"):
+        text = script.read_text()
+        assert str(first) in text, "the script does not name its Python"
+        (directory / "bin" / script.name).write_text(text.replace(str(first), str(directory)))
+        shutil.copymode(script, directory / "bin" / script.name)
+    return python
+
+
+@cache
+def _by_pip() -> Path:
+    """An environment for which pip has installed the wheel, until this process ends."""
+    directory = Path(tempfile.mkdtemp(prefix="kafkacodec-wheel-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     python = directory / "bin" / "python"
     _run(sys.executable, "-m", "venv", "--without-pip", directory)
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", build())
-    return python
+    return directory
 
 
 def _site(directory: Path) -> Path:
