@@ -58,7 +58,7 @@ def test_workers_run_the_drivers_python_if_none_is_named(tmp_path):
         f"log = spark.read.format('kafkalog').option('path', {str(SAMPLE)!r})\n"
         "print('rows', log.option('subscribe', 'orders').load().count())\n"
     )
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    env = {name: value for name, value in os.environ.items() if name not in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     env |= {"PATH": f"{tmp_path}:{env['PATH']}", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
