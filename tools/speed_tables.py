@@ -1,4 +1,4 @@
-"""Writes README's tables of speed and benchmarks/README.md's tables of missed goals from the stored results.
+"""Writes README's tables of speed and benchmarks/README.md's of missed goals and of limits from the stored results.
 
 speed_tables.py           rewrite the tables
 speed_tables.py --check   exit with 1 if the pages do not show the stored results
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 BENCHMARKS = ROOT / "benchmarks" / "README.md"
 RESULTS = ROOT / "benchmarks" / "results" / "0.1.0"
-MARKED = re.compile(r"(<!-- (?:rates|missed goals) of (\w+\.json) -->\n\n)(?:\|.*\n)*\n*")
+MARKED = re.compile(r"(<!-- (rates|missed goals|limits) of (\w+\.json) -->\n\n)(?:\|.*\n)*\n*")
 # For each file of results: the contests, as prefix and columns, and the rows, as shown and in the file.
 TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "rates.json": (
@@ -48,6 +48,24 @@ TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     ),
 }
 
+PEER = "confluent-kafka"
+# For each file of results: contests, who of kafkacodec takes part, and what a client cannot be faster than.
+LIMITS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "live.json": (
+        ("live, consume, none", "kafkacodec, columns", "receive and check alone"),
+        ("live, consume, lz4", "kafkacodec, columns", "receive and check alone"),
+        ("live, produce, none", "kafkacodec, columns", "write and check alone"),
+        ("live, produce, lz4", "kafkacodec, columns", "write and check alone"),
+        ("live, send, value", "kafkacodec", "a method that keeps its arguments"),
+        ("live, send, key", "kafkacodec", "a method that keeps its arguments"),
+        ("live, send, headers", "kafkacodec", "a method that keeps its arguments"),
+        ("live, send, callback", "kafkacodec", "a method that keeps its arguments"),
+        ("live, one after the other, send and wait", "kafkacodec", "one thread, no client"),
+        ("live, latency, 1 in flight", "kafkacodec", "one thread, no client"),
+        ("live, latency, 1 in flight", "kafkacodec.aio", "asyncio alone"),
+    ),
+}  # fmt: skip
+
 
 def rates(name: str) -> Iterator[str]:
     """Million records per second, of the contests and competitors of one file of results."""
@@ -71,6 +89,16 @@ def missed(name: str) -> Iterator[str]:
             yield f"| {goal['contest']} | {goal['ours']} | {goal['against'] or ''} | {measured} | {least} |"
 
 
+def limits(name: str) -> Iterator[str]:
+    """The time for a record of contests that one file of results has with their limit and the peer."""
+    measured = results(name)["units_per_second"]
+    yield f"| contest | ours | limit | | {PEER} |"
+    yield "|---|---|---|---|---|"
+    for contest, ours, limit in LIMITS[name]:
+        took, least, peer = (duration(1 / measured[contest][one]) for one in (ours, limit, PEER))
+        yield f"| {contest} | {ours}: {took} | {limit} | {least} | {peer} |"
+
+
 def results(name: str) -> dict[str, Any]:
     """The stored results of one kind."""
     content: dict[str, Any] = json.loads((RESULTS / name).read_text())
@@ -82,16 +110,24 @@ def rounded(millions: float) -> str:
     return f"{millions:.1f}" if millions >= 1 else f"{millions:.2f}"
 
 
+def duration(seconds: float) -> str:
+    """Three figures, in ns or us."""
+    return f"{seconds * 1e9:.3g} ns" if seconds < 1e-6 else f"{seconds * 1e6:.3g} us"
+
+
 def figure(value: float) -> str:
     """Three figures, more before the point."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+WRITERS = {"rates": rates, "missed goals": missed, "limits": limits}
 
 
 def with_tables(text: str) -> str:
     """A page with the tables after its markers replaced."""
 
     def replaced(found: re.Match[str]) -> str:
-        lines = missed(found[2]) if "missed" in found[1] else rates(found[2])
+        lines = WRITERS[found[2]](found[3])
         return found[1] + "\n".join(lines) + "\n\n"
 
     return MARKED.sub(replaced, text)
