@@ -42,7 +42,7 @@ class Lines:
         return [response.encode(), b"\n"]
 
     def rest(self, request):
-        return {"last": math.inf, "tired": 30.0}.get(request, 0.0)
+        return {"last": math.inf, "tired": 30.0, "quiet tired": 30.0}.get(request, 0.0)
 
     def release(self, request):
         self.released.append(request)
@@ -372,6 +372,10 @@ async def test_a_connection_rests_or_ends_after_an_answer():
         began = time.monotonic()
         await say(one, "tired", "echo after")
         assert [await hear(one), await hear(one)] == ["", "after"]
+        assert time.monotonic() - began >= 0.03
+        began = time.monotonic()
+        await say(one, "quiet tired", "echo after")
+        assert await hear(one) == "after"
         assert time.monotonic() - began >= 0.03
         await say(one, "last", "echo never")
         assert await hear(one) == ""

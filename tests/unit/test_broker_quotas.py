@@ -26,9 +26,13 @@ def limit(broker, entity=None, **values):
         admin.alter_client_quotas({tuple((entity or {"user": "ANONYMOUS"}).items()): values})
 
 
-def produce(wire):
-    entry = {"name": "orders", "partition_data": [{"index": 0, "records": BATCH}]}
-    answer = wire.ask("Produce", 9, topic_data=[entry], acks=-1, timeout_ms=9000)
+def producing(acks=-1, batch=BATCH):
+    entry = {"name": "orders", "partition_data": [{"index": 0, "records": batch}]}
+    return {"topic_data": [entry], "acks": acks, "timeout_ms": 9000}
+
+
+def produce(wire, batch=BATCH):
+    answer = wire.ask("Produce", 9, **producing(batch=batch))
     assert not answer.responses[0].partition_responses[0].error_code
     return answer.throttle_time_ms
 
@@ -94,23 +98,121 @@ def test_producers_wait_and_their_connection_rests(broker):
         assert time.monotonic() - began > 0.5
 
 
+def test_records_without_an_answer_count_and_their_connection_rests(broker):
+    limit(broker, producer_byte_rate=11_500)
+    with wire_to(broker) as wire:
+        for _ in range(4):
+            wire.send("Produce", 9, **producing(acks=0))
+        began = time.monotonic()
+        wire.ask("ApiVersions", 0)
+        assert time.monotonic() - began > 0.3
+        assert produce(wire) > 1000
+
+
+def test_requests_count_for_their_bytes_and_not_for_the_memory_that_they_are_received_in(broker):
+    limit(broker, producer_byte_rate=20_000)
+    large = kc.encode([(None, b"y" * 70_000)])
+    with wire_to(broker) as wire:
+        assert [produce(wire, large) for _ in range(2)] == [0, 0]
+        assert 400 < produce(wire, large) <= 520
+
+
+def test_the_answers_of_fetches_count_whole(broker):
+    """Eight without records are within 50 bytes a second, the ninth is not."""
+    limit(broker, consumer_byte_rate=50)
+    asked = [{"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 40_000}]}]
+    with wire_to(broker) as wire:
+        found = [wire.ask("Fetch", 12, topics=asked, session_epoch=-1).throttle_time_ms for _ in range(9)]
+    assert found[:8] == [0] * 8
+    assert found[8] > 0
+
+
+def test_no_session_begins_with_an_answer_without_records(broker):
+    broker.write("orders", [(None, b"x" * 30_000)])
+    limit(broker, consumer_byte_rate=1000)
+    with wire_to(broker) as wire:
+        answer = wire.ask("Fetch", 12, topics=FETCHED, session_epoch=0, max_bytes=40_000)
+        assert answer.throttle_time_ms > 1000
+        assert (answer.session_id, answer.responses) == (0, [])
+
+
+def test_a_session_tells_later_what_its_client_did_not_get_while_it_was_over(broker):
+    broker.write("orders", [(None, b"x" * 30_000)])
+    broker.create_topic("more")
+    asked = [{"topic": name, "partitions": [{"partition": 0, "fetch_offset": offset, "partition_max_bytes": 40_000}]}
+             for name, offset in (("orders", 1), ("more", 0))]  # fmt: skip
+    with wire_to(broker) as wire:
+        session = wire.ask("Fetch", 12, topics=asked, session_epoch=0, max_bytes=30_000).session_id
+        broker.write("more", [(None, b"x" * 30_000)])
+        limit(broker, consumer_byte_rate=1000)
+        again = {"session_id": session, "max_bytes": 30_000}
+        answer = wire.ask("Fetch", 12, topics=FETCHED, session_epoch=1, **again)
+        assert answer.throttle_time_ms > 1000
+        assert (answer.session_id, answer.responses) == (session, [])
+    limit(broker, consumer_byte_rate=None)
+    with wire_to(broker) as wire:
+        answer = wire.ask("Fetch", 12, topics=[], session_epoch=2, **again)
+    rows = [(topic.topic, row.high_watermark, bool(row.records)) for topic in answer.responses
+            for row in topic.partitions]  # fmt: skip
+    assert rows == [("orders", 1, True), ("more", 1, False)]
+
+
 def test_consumers_get_nothing_while_they_are_over(broker):
     for _ in range(2):
         broker.write("orders", [(None, b"x" * 30_000)])
-    limit(broker, consumer_byte_rate=20_000)
+    limit(broker, consumer_byte_rate=19_000)
     with wire_to(broker) as wire:
-        found = [fetch(wire) for _ in range(6)]
+        found = [fetch(wire) for _ in range(5)]
     first = found[0][1]
     assert first > 30_000
-    assert found[:5] == [(0, first)] * 5
-    assert 0 < found[5][0] <= 2000
-    assert found[5][1] == 0
+    assert found[:4] == [(0, first)] * 4
+    assert 0 < found[4][0] <= 600
+    assert found[4][1] == 0
 
 
 def test_the_time_of_requests_is_counted(broker):
     limit(broker, request_percentage=0.000001)
     with wire_to(broker) as wire:
         assert 0 < wire.ask("Metadata", 9, topics=None).throttle_time_ms <= 1000
+
+
+def test_consumers_get_nothing_while_their_requests_take_too_long(broker):
+    broker.write("orders", [(None, b"x" * 30_000)])
+    limit(broker, request_percentage=0.000001)
+    with wire_to(broker) as wire:
+        wait, size = fetch(wire)
+        assert 0 < wait <= 1000
+        assert size == 0
+
+
+def test_share_groups_get_nothing_while_they_are_over_and_records_are_locked(broker):
+    with client.Admin(broker.bootstrap_servers) as admin:
+        group = client.ConfigResource("group", "g")
+        admin.incremental_alter_configs({group: {"share.auto.offset.reset": "earliest"}})
+    broker.write("orders", [(None, b"x" * 30_000)])
+    limit(broker, consumer_byte_rate=1000)
+    member = {"group_id": "g", "member_id": "m"}
+    with wire_to(broker) as wire:
+        joined = [wire.ask("ShareGroupHeartbeat", 1, subscribed_topic_names=["orders"], **member) for _ in range(2)]
+        topic = joined[1].assignment.topic_partitions[0].topic_id
+        asked = {"topics": [{"topic_id": topic, "partitions": [{"partition_index": 0}]}], "max_bytes": 1 << 20}
+        asked |= member | {"max_records": 10, "batch_size": 10}
+        answer = wire.ask("ShareFetch", 1, share_session_epoch=0, **asked)
+        assert answer.throttle_time_ms > 1000
+        assert (answer.error_code, answer.responses) == (0, [])
+    limit(broker, consumer_byte_rate=None)
+    with wire_to(broker) as wire:
+        row = wire.ask("ShareFetch", 1, share_session_epoch=0, **asked).responses[0].partitions[0]
+        assert (row.error_code, row.acquired_records) == (0, [])
+
+
+def test_a_client_waits_after_an_answer_that_cannot_say_so(broker):
+    limit(broker, request_percentage=0.000001)
+    with wire_to(broker) as wire:
+        wire.ask("SaslHandshake", 1, mechanism="PLAIN")
+        began = time.monotonic()
+        wire.ask("ApiVersions", 0)
+        assert time.monotonic() - began > 0.5
 
 
 def test_the_strongest_quota_counts(broker):

@@ -183,6 +183,8 @@ class Session(asyncio.BufferedProtocol):
         call.ready = True
         if isinstance(response, Fate):
             call.pieces = response
+            if response is not CLOSE:
+                call.rest = self._codec.rest(call.request)
         else:
             try:
                 call.pieces = self._codec.response(call.request, response)

@@ -12,7 +12,7 @@ from kafkacodec.errors import DecodeError, UnsupportedCodec
 from kafkacodec.net.service import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
@@ -165,6 +165,8 @@ class _Fetch:
         """The answer."""
         rows = self._rows if self._rows is not None else self._read()[0]
         session = self._session_of_fetch
+        if self._node.catalog.quotas:
+            self._request.withhold = self._withholding()
         response = messages.FetchResponse(session_id=session.id)
         made: Any = None
         last: Any = None
@@ -187,6 +189,24 @@ class _Fetch:
         if not self._follows:
             response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
         return response
+
+    def _withholding(self) -> Callable[[], Any] | None:
+        """Return a function that makes the session as it is now, for a client that gets nothing of the answer."""
+        if self._follows:
+            return None
+        session, order = self._session_of_fetch, list(self._session_of_fetch.partitions.items())
+        told = [(wanted, wanted.high_watermark, wanted.start_offset) for _, wanted in order]
+
+        def withhold() -> Any:
+            if not session.incremental:  # it would begin with this answer
+                self._node.brokers.sessions(self._request).forget(session)
+                return messages.FetchResponse()
+            session.partitions = dict(order)
+            for wanted, high_watermark, start_offset in told:
+                wanted.high_watermark, wanted.start_offset = high_watermark, start_offset
+            return messages.FetchResponse(session_id=session.id)
+
+        return withhold
 
     def _read(self) -> tuple[list[tuple[Wanted, Any]], int, bool]:
         """The rows, the bytes in them, and whether one of them ends the wait."""

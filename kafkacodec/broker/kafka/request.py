@@ -29,6 +29,7 @@ class Request:
         correlation_id, client_id: of the header.
         message: None for an ApiVersions request of an unknown version.
         nbytes: its memory.
+        size: its bytes, without those of the size.
         session: its session; set by the service.
         broker: the id of its broker; set by the service.
         to: the address of its reply; set by the service.
@@ -39,16 +40,18 @@ class Request:
         bare: whether it is a SASL token without a header.
         received: its start by the host's clock, for waits for I/O; set by the service.
         now: the broker's time; set by the service.
+        withhold: returns the answer of a client over a quota, and makes the rest of the answer undone; None: the answer
+            may leave as it is.
     """
 
     __slots__ = (
         "bare", "broker", "client_id", "correlation_id", "frame", "key", "may", "message", "nbytes", "now", "peer",
-        "received", "rest", "session", "spent", "to", "version",
+        "received", "rest", "session", "size", "spent", "to", "version", "withhold",
     )  # fmt: skip
 
     def __init__(self, frame: Frame, versions: Mapping[int, range], peer: Peer) -> None:
         self.frame, self.peer = frame, peer
-        self.nbytes = frame.nbytes
+        self.nbytes, self.size = frame.nbytes, len(frame.view) - SIZE_BYTES
         self.session: Any = None
         self.to: Any = None
         self.broker = -1
@@ -56,6 +59,7 @@ class Request:
         self.bare = peer.bare
         self.may: Any = None
         self.spent = 0.0
+        self.withhold: Callable[[], Any] | None = None
         self.correlation_id = 0
         self.client_id: str | None = None
         if peer.bare:
@@ -119,7 +123,7 @@ class KafkaCodec:
         versions: the supported versions, by API key.
         buffers: memory for large frames, which all connections share.
         peer: the client.
-        account: counts an answer, and may change it, before it is encoded.
+        account: counts an answer before it is encoded; returns that, or what the client gets instead.
     """
 
     in_order = True
@@ -127,7 +131,7 @@ class KafkaCodec:
 
     def __init__(
         self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
-        account: Callable[[Request, Any], None],
+        account: Callable[[Request, Any], Any],
     ) -> None:  # fmt: skip
         self._versions, self._peer, self._account = versions, peer, account
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
@@ -157,7 +161,7 @@ class KafkaCodec:
         if request.bare:
             token = bytes(response.auth_bytes)
             return [len(token).to_bytes(SIZE_BYTES, "big") + token]
-        self._account(request, response)
+        response = self._account(request, response)
         version = 0 if request.message is None else request.version
         return response_pieces(response, version, request.correlation_id)
 
@@ -167,7 +171,7 @@ class KafkaCodec:
 
     def release(self, request: Request) -> None:
         """Let the memory of a request be used again."""
-        request.message = None
+        request.message = request.withhold = None
         request.frame.release()
 
     def drop(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec import messages
 from kafkacodec.broker.state.rates import Rate, Tokens
 from kafkacodec.messages import keys
 
@@ -37,27 +38,31 @@ class Quotas:
         self._rates: dict[tuple[str, str, str], Rate] = {}
         self._tokens: dict[tuple[str, str], Tokens] = {}
 
-    def account(self, request: Request, response: Any) -> None:
-        """Count a request and its answer; set the client's wait in the answer.
+    def account(self, request: Request, response: Any) -> Any:
+        """Count a request and its answer; return the answer, with the client's wait.
 
-        A fetch that would exceed the quota gets no records, and counts when the client repeats it.
+        A fetch of a client over a quota gets no records, and counts for its bytes when the client repeats it. Records
+        of a share group stay locked until their time ends, as with Apache Kafka.
         """
-        if not self._catalog.quotas or not hasattr(response, "throttle_time_ms"):
-            return
+        if not self._catalog.quotas or _is_exempt(request):
+            return response
+        withhold = messages.ShareFetchResponse if request.key == keys.SHARE_FETCH else request.withhold
         waits = [min(_LONGEST_MS, self._use(request, "request_percentage", request.spent * 100))]
-        measure = _MEASURED.get(request.key)
-        if measure is not None:
-            name, size_of = measure
-            size = size_of(request, response)
-            wait = self._use(request, name, size)
-            waits.append(wait)
-            if wait and request.key == keys.FETCH:
+        name = _MEASURED.get(request.key)
+        if name is not None and self._quota(request, name) is not None:
+            size = float(request.size if request.key == keys.PRODUCE else _size_of(request, response))
+            waits.append(self._use(request, name, size))
+            if withhold is not None and max(waits):
                 self._take_back(request, name, size)
-                response.responses = []
+        if withhold is not None and max(waits):
+            response = withhold()
         if request.key in _STRICT_SINCE:
             waits.append(request.rest)
-        response.throttle_time_ms = int(max(waits))
-        request.rest = max(request.rest, float(response.throttle_time_ms))
+        wait = int(max(waits))
+        if hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = wait
+        request.rest = max(request.rest, float(wait))
+        return response
 
     def refuses_partitions(self, request: Request, count: int) -> bool:
         """Count partitions that a request creates or deletes (KIP-599); True if its client must wait first.
@@ -123,20 +128,22 @@ def _entities(user: str, client: str) -> Iterator[tuple[tuple[tuple[str, str | N
         yield tuple(entity), (user if of_user != "" else "", client if of_client != "" else "")
 
 
-def _produced(request: Request, response: Any) -> float:
-    return float(request.nbytes)
+def _is_exempt(request: Request) -> bool:
+    """Whether a request is not counted: one of a client that is logging in, or of a broker."""
+    if request.key == keys.WRITE_TXN_MARKERS or not request.peer.trusted:
+        return True
+    return request.peer.login is not None and request.key in (keys.SASL_HANDSHAKE, keys.SASL_AUTHENTICATE)
 
 
-def _fetched(request: Request, response: Any) -> float:
-    rows = (row for topic in response.responses for row in topic.partitions)
-    return float(sum(len(row.records) for row in rows if row.records))
+def _size_of(request: Request, response: Any) -> int:
+    """Return the bytes of an answer with its size, without its header."""
+    return sum(map(len, response.encode_frame_pieces(request.version, b"")))
 
 
 _STRICT_SINCE: Final = {keys.CREATE_TOPICS: 6, keys.CREATE_PARTITIONS: 3, keys.DELETE_TOPICS: 5}
 """By API key: the first version whose clients know the error for an exceeded quota."""
 
-_MEASURED: Final[Mapping[int, tuple[str, Callable[[Request, Any], float]]]] = {
-    keys.PRODUCE: ("producer_byte_rate", _produced),
-    keys.FETCH: ("consumer_byte_rate", _fetched),
-}
-"""By API key: the quota, and a function for the bytes that count."""
+_MEASURED: Final[Mapping[int, str]] = {
+    keys.PRODUCE: "producer_byte_rate", keys.FETCH: "consumer_byte_rate", keys.SHARE_FETCH: "consumer_byte_rate"
+}  # fmt: skip
+"""By API key: the quota for the bytes of its records."""
