@@ -26,7 +26,11 @@ def reader(path, **options):
 def plain(offsets):
     """Only the next offsets of what a reader returns."""
     return {
-        topic: {number: value if isinstance(value, int) else value["offset"] for number, value in numbers.items()}
+        topic: {
+            number: value if isinstance(value, int) else value["offset"]
+            for number, value in numbers.items()
+            if number != "topicId"
+        }
         for topic, numbers in offsets.items()
     }
 

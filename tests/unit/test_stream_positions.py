@@ -117,15 +117,30 @@ def test_positions_survive_the_checkpoint():
     positions = {
         ("t", 0): Position(5, "id", 3),
         ("t", 1): Position(0),
+        ("t", 2): Position(9, "id"),
+        ("t", 3): Position(9, "new", 3),
         ("s", 10): Position(7, None, 0, 99, 2),
     }
     stored = json.loads(json.dumps(dump(positions)))
     assert stored == {
         "s": {"10": {"offset": 7, "leaderEpoch": 0, "crc": 99, "from": 2}},
-        "t": {"0": {"offset": 5, "topicId": "id", "leaderEpoch": 3}, "1": 0},
+        "t": {
+            "topicId": "id",
+            "0": {"offset": 5, "leaderEpoch": 3},
+            "1": {"offset": 0, "topicId": None},
+            "2": 9,
+            "3": {"offset": 9, "leaderEpoch": 3, "topicId": "new"},
+        },
     }
     assert parse(stored) == positions
     assert parse({"t": {"0": 12}}) == {("t", 0): Position(12)}  # of earlier versions
+    assert parse({"t": {"0": {"offset": 5, "topicId": "id"}}}) == {("t", 0): Position(5, "id")}
+
+
+def test_positions_of_many_partitions_leave_sparks_buffer_in_one_piece():
+    topic_id, crc = "3a9890c1-5612-4165-88d1-16d4585bdb19", 2**32 - 1
+    positions = {("orders", number): Position(10**9, topic_id, 12, crc) for number in range(800)}
+    assert len(json.dumps(dump(positions))) < 2**16 - 100
 
 
 @pytest.mark.parametrize(

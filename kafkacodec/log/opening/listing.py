@@ -178,10 +178,11 @@ def may_overlap(path: str) -> bool:
 
 def directory_name(path: str) -> layout.DirectoryName | None:
     """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
-    remote = layout.parse_remote_directory(full_path(path))
+    whole = full_path(path)
+    remote = layout.parse_remote_directory(whole)
     if remote is not None:
         return remote
-    name = os.path.basename(full_path(path))
+    name = os.path.basename(whole)
     tiered = None
     if layout.may_be_either(name):
         with optional(path):  # raised again when it is read

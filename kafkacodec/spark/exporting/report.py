@@ -93,7 +93,8 @@ class ExportReport:
             damage that was met before, and nothing was committed.
         spans (dict[tuple[str, int], tuple[int, int]]): the offsets that were read of each topic and partition: the
             first one, and the one to stop before.
-        offsets (dict[str, dict[str, object]]): where the next run starts, by topic and partition.
+        offsets (dict[str, dict[str, object]]): where the next run starts, by topic and partition, and each topic's
+            ``topicId``.
         files (tuple[ExportedFile, ...]): the files.
         problems (tuple[ExportProblem, ...]): what was left out: damage with ``mode=PERMISSIVE``, lost offsets with
             ``failOnDataLoss=false``.

@@ -6,6 +6,7 @@ These functions decide; they read no files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import KafkaCodecError
@@ -30,8 +31,12 @@ __all__ = [
     "vanished",
 ]
 
-# topic -> partition (as text) -> the next offset to read, or an object with the fields of `Position`.
-Offsets = dict[str, dict[str, "int | dict[str, int | str]"]]
+# topic -> partition (as text) -> the next offset to read, or an object with the fields of `Position`. A topic's id
+# stands beside its partitions, once: Spark waits 40 ms whenever it sends more than 64 KiB of offsets to a source.
+Offsets = dict[str, dict[str, "int | str | dict[str, int | str | None]"]]
+
+TOPIC_ID = "topicId"
+"""The key of a topic's id, beside its partitions and in those of another id."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,11 @@ class Loss(NamedTuple):
 
 _WRITTEN_AGAIN = "was truncated and written again in the same leader epoch, at an earlier offset that is unknown"
 
-_KEYS = {"topic_id": "topicId", "leader_epoch": "leaderEpoch", "crc": "crc", "start": "from"}
+_KEYS = {"leader_epoch": "leaderEpoch", "crc": "crc", "start": "from"}
 
 
 def parse(offsets: Offsets) -> dict[TopicPartition, Position]:
-    """The positions in a checkpoint; those of earlier versions are plain offsets.
+    """The positions in a checkpoint; those of earlier versions are plain offsets, or have an id each.
 
     Raises:
         KafkaCodecError: it has another form.
@@ -106,10 +111,13 @@ def parse(offsets: Offsets) -> dict[TopicPartition, Position]:
     found = {}
     try:
         for topic, partitions in offsets.items():
+            of_topic = partitions.get(TOPIC_ID)
             for number, value in partitions.items():
-                fields = {"offset": value} if isinstance(value, int) else value
+                if number == TOPIC_ID:
+                    continue
+                fields: Any = {"offset": value} if isinstance(value, int) else value
                 known = {name: fields[key] for name, key in _KEYS.items() if key in fields}
-                found[topic, int(number)] = Position(int(fields["offset"]), **known)  # type: ignore[arg-type]
+                found[topic, int(number)] = Position(int(fields["offset"]), fields.get(TOPIC_ID, of_topic), **known)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise KafkaCodecError(f"the checkpoint has offsets of another format: {str(offsets)[:200]}") from None
     return found
@@ -118,10 +126,16 @@ def parse(offsets: Offsets) -> dict[TopicPartition, Position]:
 def dump(positions: Mapping[TopicPartition, Position]) -> Offsets:
     """The positions for a checkpoint. The same positions give the same JSON, by which Spark sees that none is new."""
     offsets: Offsets = {}
-    for (topic, number), position in sorted(positions.items()):
+    for topic, number in sorted(positions):
+        position = positions[topic, number]
+        partitions = offsets.get(topic)
+        if partitions is None:
+            partitions = offsets[topic] = {} if position.topic_id is None else {TOPIC_ID: position.topic_id}
         known = {key: getattr(position, name) for name, key in _KEYS.items()}
-        more = {key: value for key, value in known.items() if value is not None}
-        offsets.setdefault(topic, {})[str(number)] = {"offset": position.offset, **more} if more else position.offset
+        more: dict[str, int | str | None] = {key: value for key, value in known.items() if value is not None}
+        if position.topic_id != partitions.get(TOPIC_ID):
+            more[TOPIC_ID] = position.topic_id
+        partitions[str(number)] = {"offset": position.offset, **more} if more else position.offset
     return offsets
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.reading.checkpoint import TOPIC_ID
 
 __all__ = ["StreamLag", "progress_lag"]
 
@@ -73,6 +74,7 @@ def _offsets(stored: Any) -> dict[tuple[str, int], int]:
             (topic, int(number)): int(value["offset"] if isinstance(value, Mapping) else value)
             for topic, partitions in (known or {}).items()
             for number, value in partitions.items()
+            if number != TOPIC_ID
         }
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}

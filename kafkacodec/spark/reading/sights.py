@@ -96,9 +96,7 @@ class Sights:
         segments = partition.segments[-1:]
         if offset is not None:
             segments = [*segments, *segments_between(partition, offset - 1, offset)]
-        paths = dict.fromkeys(segment.path for segment in segments)
-        states = (layout.LEADER_EPOCH_CHECKPOINT, layout.PARTITION_METADATA)
-        files = [_identity(path) for path in (*paths, *(f"{partition.path}/{name}" for name in states))]
+        files = [_identity(path) for path in dict.fromkeys(segment.path for segment in segments)]
         if not all(file is None or file.is_settled(now) for file in files):
             return None
         return _Look(listed, tuple(files), partition.log_start_offset, self._high_watermark(partition))
