@@ -127,6 +127,21 @@ def test_the_answers_of_fetches_count_whole(broker):
     assert found[8] > 0
 
 
+def test_a_fetch_asks_for_no_more_than_its_quota_ever_allows(broker):
+    """What follows is for the next fetch: more than ten seconds may have would be held back for ever."""
+    for _ in range(4):
+        broker.write("orders", [(None, b"x" * 30_000)])
+    limit(broker, consumer_byte_rate=4000)
+    asked = [{"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}]
+    with wire_to(broker) as wire:
+        for _ in range(20):
+            answer = wire.ask("Fetch", 12, topics=asked, session_epoch=-1, min_bytes=100_000, max_bytes=1 << 20)
+            if answer.responses:
+                break
+            assert answer.throttle_time_ms < 1000
+    assert len(answer.responses[0].partitions[0].records) == 40_000
+
+
 def test_no_session_begins_with_an_answer_without_records(broker):
     broker.write("orders", [(None, b"x" * 30_000)])
     limit(broker, consumer_byte_rate=1000)

@@ -125,7 +125,8 @@ class _Fetch:
         self.session, self.to = request.session, request.to
         self.deadline = request.received + max(0, message.max_wait_ms)
         self._waits = message.max_wait_ms > 0
-        self._min_bytes, self._max_bytes = message.min_bytes, message.max_bytes
+        most = min(message.max_bytes, node.quotas.most_fetched(request))  # more would never be within the quota
+        self._min_bytes, self._max_bytes = min(message.min_bytes, most), int(most)
         self._committed = message.isolation_level == 1
         replica = message.replica_state.replica_id if request.version >= _REPLICA_STATE else message.replica_id
         self._follows = replica >= 0

@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-__all__ = ["Rate", "Tokens"]
+__all__ = ["FULL_SECONDS", "Rate", "Tokens"]
 
 _WINDOW_MS: Final = 1000
 _WINDOWS: Final = 11  # quota.window.num: the present one and ten before it
+
+FULL_SECONDS: Final = (_WINDOWS - 1) * _WINDOW_MS // 1000
+"""The shortest time over which a rate is averaged."""
 
 
 class Tokens:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import messages
-from kafkacodec.broker.state.rates import Rate, Tokens
+from kafkacodec.broker.state.rates import FULL_SECONDS, Rate, Tokens
 from kafkacodec.messages import keys
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class Quotas:
             response.throttle_time_ms = wait
         request.rest = max(request.rest, float(wait))
         return response
+
+    def most_fetched(self, request: Request) -> float:
+        """Return the bytes that a client may fetch at once: those of ten seconds; infinite without a quota."""
+        found = self._quota(request, "consumer_byte_rate") if self._catalog.quotas else None
+        return math.inf if found is None else found[0] * FULL_SECONDS
 
     def refuses_partitions(self, request: Request, count: int) -> bool:
         """Count partitions that a request creates or deletes (KIP-599); True if its client must wait first.
