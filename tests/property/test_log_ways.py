@@ -109,6 +109,79 @@ def test_every_way_agrees(harm: list[misplaced_logs.Harm], seed: str, tmp_path: 
         assert bool(whole) is bool(problems), size
 
 
+@pytest.mark.parametrize(("harm", "seed"), cases())
+def test_recover_keeps_what_a_read_gives_or_names_it(
+    harm: list[misplaced_logs.Harm], seed: str, tmp_path: Path
+) -> None:
+    directory = make(tmp_path / "logs", seed, harm)
+    log = Partition(directory)
+    given = set(offsets(log.read(on_error="skip")))
+    report = kc.log.recover(directory, tmp_path / "saved")
+    saved = Partition(tmp_path / "saved" / "t-0")
+    found, problems, error = told(saved.read(gaps="accept"))
+    assert (problems, error) == ([], None)
+    assert found == sorted(set(found))
+    assert saved.verify().with_gaps_accepted().ok
+    assert report.num_records == len(found)
+    assert log.end_offset() > max(given, default=-1)
+    named = {
+        offset
+        for finding in report.findings
+        if finding.level == "error" and finding.first_offset is not None
+        for offset in range(finding.first_offset, finding.end_offset or finding.first_offset + 1)
+    }
+    assert given <= set(found) | named
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1), (2, 1, 0), (1, 2, 0)])
+def test_exchanged_segments_are_saved_under_their_names(order: tuple[int, ...], tmp_path: Path) -> None:
+    """All but one was left out: each name was doubted alone."""
+    directory = tmp_path / "logs" / "t-0"
+    directory.mkdir(parents=True)
+    for place, number in enumerate(order):
+        parts = [batch(first, 3, 2) for first in range(30 * number, 30 * number + 30, 3)]
+        (directory / f"{30 * place:020}.log").write_bytes(b"".join(parts))
+    assert Partition(directory).end_offset() == 90
+    report = kc.log.recover(directory, tmp_path / "saved")
+    assert offsets(Partition(tmp_path / "saved" / "t-0").read()) == list(range(90))
+    assert report.counts["error", "left-out"] == 0
+    assert report.counts["warning", "segment-name"] == sum(place != number for place, number in enumerate(order))
+
+
+def test_what_is_glued_to_a_segment_does_not_displace_the_ones_between(tmp_path: Path) -> None:
+    directory = tmp_path / "logs" / "t-0"
+    directory.mkdir(parents=True)
+    files = [b"".join(batch(first, 1, 2) for first in range(10 * n, 10 * n + 10)) for n in range(4)]
+    for number, data in enumerate([files[0] + files[3], *files[1:]]):
+        (directory / f"{10 * number:020}.log").write_bytes(data)
+    report = kc.log.recover(directory, tmp_path / "saved")
+    saved = Partition(tmp_path / "saved" / "t-0")
+    assert offsets(saved.read()) == list(range(40))
+    assert saved.verify().clean
+    assert report.counts["error", "left-out"] == 10
+
+
+def test_a_segment_that_only_repeats_others_is_not_saved(tmp_path: Path) -> None:
+    """It was saved as an empty one, inside of that before it."""
+    directory = tmp_path / "logs" / "t-0"
+    directory.mkdir(parents=True)
+    parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
+    (directory / f"{0:020}.log").write_bytes(b"".join(parts))
+    (directory / f"{6:020}.log").write_bytes(parts[2])
+    kc.log.recover(directory, tmp_path / "saved")
+    saved = Partition(tmp_path / "saved" / "t-0")
+    assert offsets(saved.read()) == list(range(30))
+    assert saved.verify().clean
+    assert len(saved.segments) == 1
+
+
+def test_a_look_up_by_time_passes_over_a_batch_out_of_place(tmp_path: Path) -> None:
+    parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
+    log = one_segment(tmp_path, [parts[0], parts[8], *parts[1:]])
+    for offset in (3, 10, 24, 29):
+        assert log.offset_of_timestamp(misplaced_logs.FIRST_TIME + offset * misplaced_logs.STEP_MS) == offset
+
+
 def one_segment(place: Path, parts: list[bytes]) -> Partition:
     directory = place / "t-0"
     directory.mkdir()

@@ -112,6 +112,14 @@ def test_batches_in_the_wrong_order_are_not_renumbered():
     assert repeated == [0, 1, 2, NONE, NONE, 3, 4]
 
 
+def test_a_batch_exchanged_with_the_last_one_is_not_renumbered():
+    """Between the last right offset and the next segment there is the room that its written one needs."""
+    base, span = [60, 67, 70, 86, 78, 85, 77], [7, 3, 7, 1, 7, 1, 1]
+    for room in (Bounds(60, 87), Bounds(60, None, 87)):
+        found = judge(batches(base, span), room, 700)
+        assert found.base.tolist() == [60, 67, 70, NONE, 78, 85, NONE]
+
+
 def test_many_wrong_offsets_take_linear_time():
     base = np.arange(200_000)[::-1]
     result = judge(batches(base, np.ones(len(base))), Bounds(0, 200_000), 0)

@@ -59,6 +59,11 @@ class Placed(NamedTuple):
         return 0 if self.corrections is None else len(self.corrections.known[0])
 
     @property
+    def num_restored(self) -> int:
+        """The number of those that have wrong offsets in the file."""
+        return 0 if self.corrections is None else int((~self.corrections.unknown).sum())
+
+    @property
     def is_misnamed(self) -> bool:
         """Whether the file's name is known to be wrong."""
         return self.segment.base_offset is not None and self.base_offset != self.segment.base_offset
@@ -83,12 +88,34 @@ def placed_segments(partition: Partition, around: Around) -> list[Placed]:
     placed = [place(s, s.base_offset, around(s)) for s in partition.segments]
     if not any(sum(one.cost) for one in placed):
         return placed
+    exchanged = _exchanged(placed, partition.recovery_point or None) if partition.has_all else None
+    if exchanged is not None:
+        return exchanged
     order = _Order(placed, partition.recovery_point or None)
     for _ in range(_ROUNDS if partition.has_all else 0):
         if not order.settle():
             break
     found = [_by_batches(one) for one in order.placed]
     return sorted(found, key=lambda one: one.base_offset or 0) + order.unplaced
+
+
+def _exchanged(placed: list[Placed], flushed: int | None) -> list[Placed] | None:
+    """The segments in the order of their batches, if only the names of some were exchanged; None: it is something else.
+
+    Each has batches in order, all between one of the names and the next one.
+    """
+    filled = [one for one in placed if one.segment.base_offset is not None and one.first_offset is not None]
+    if len(filled) < len(placed):
+        return None
+    filled.sort(key=lambda one: one.first_offset or 0)
+    names = sorted(one.segment.base_offset or 0 for one in filled)
+    if names == [one.segment.base_offset for one in filled]:
+        return None
+    found = []
+    for one, name, following in zip(filled, names, [*names[1:], None], strict=True):
+        around = one.surroundings._replace(following=following, flushed=flushed if following is None else None)
+        found.append(place(one.segment, name, around))
+    return None if any(sum(one.cost) for one in found) else found
 
 
 def place(segment: Segment, base_offset: int | None, around: Surroundings) -> Placed:

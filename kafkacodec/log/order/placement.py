@@ -149,7 +149,7 @@ def _judge(batches: Batches, bounds: Bounds, end_position: int | None) -> Placem
         start, stop = room = _room(batches, bounds, base, first, end)
         if stop is None and bounds.flushed == int(start) + int(batches.span[first:end].sum()):
             room = start, bounds.flushed
-        free = _free(batches, right, first, end)
+        free = _free(batches, bounds, right, first, end)
         _restore(batches, evidence, base, (first, end), room, adjoins, free)
     return Placement(base != batches.base, base, bounds)
 
@@ -438,12 +438,15 @@ def _runs(flags: Flags) -> list[tuple[int, int]]:
     return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
 
-def _free(batches: Batches, right: Flags, first: int, end: int) -> bool:
-    """Whether there is room for batches with wrong offsets where these are, among the right ones."""
+def _free(batches: Batches, bounds: Bounds, right: Flags, first: int, end: int) -> bool:
+    """Whether there is room for batches with wrong offsets where these are, among the right ones and the bounds."""
     rows = np.flatnonzero(right)
-    after = np.searchsorted(batches.last[rows], batches.base[first:end])
-    inside = (after > 0) & (after < len(rows))
-    return bool((batches.base[rows][after[inside]] > batches.last[first:end][inside]).any())
+    least = _LAST if bounds.first is None else bounds.first
+    most = bounds.flushed if bounds.end is None else bounds.end
+    ends = np.append(least, batches.last[rows] + 1)
+    starts = np.append(batches.base[rows], -1 if most is None else most)
+    place = np.searchsorted(batches.last[rows], batches.base[first:end])
+    return bool(((ends[place] <= batches.base[first:end]) & (batches.last[first:end] < starts[place])).any())
 
 
 def _room(batches: Batches, bounds: Bounds, base: Ints, first: int, end: int) -> tuple[int, int | None]:

@@ -215,14 +215,18 @@ class Partition(Readable):
         return self.log_start_offset
 
     def end_offset(self) -> int:
-        """The log end offset: the offset after the last complete batch."""
+        """The log end offset: the offset after the last complete batch.
+
+        If the last segment has only offsets before its name, others may have later ones.
+        """
+        end, misnamed = 0, False
         for segment in reversed(self.segments):
-            last = segment.last_offset()
-            if last is not None:
-                return last + 1
-            if segment.base_offset is not None:
-                return segment.base_offset
-        return 0
+            last, base = segment.last_offset(), segment.base_offset
+            end = max(end, base or 0 if last is None else last + 1)
+            misnamed = misnamed or (last is not None and last < (base or 0))
+            if not misnamed and (last is not None or base is not None):
+                break
+        return end
 
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, where read_committed consumers wait; else `end_offset`."""

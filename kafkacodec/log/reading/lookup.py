@@ -186,16 +186,29 @@ class Lookup:
         first = self._start_for_timestamp(timestamp)
         if start_offset > 0:
             first = max(first, self.start_for_offset(start_offset))
-        end = first
+        end, before = first, -1
         for headers in self._batches(first):
+            if not self._in_order(headers, before):
+                self.is_out_of_order = True
+                return self._first_late_of_right(least, start_offset)
             found = self._first_late(headers, least, start_offset)
             if found is not None:
                 return found
-            end = headers.consumed
+            end, before = headers.consumed, int(headers["last_offset"][-1]) if len(headers) else before
         for part in self._after(end):
             found = None if isinstance(part, Damage) else self._first_late(part, least, start_offset)
             if found is not None:
                 return found
+        return None
+
+    def _first_late_of_right(self, least: np.datetime64, start_offset: int) -> int | None:
+        """As `offset_of_timestamp`, in the batches that have right offsets."""
+        misplaced = self._corrections().position
+        for part in walk_over_damage(self.file):
+            if not isinstance(part, Damage):
+                found = self._first_late(part.filter(~np.isin(part["position"], misplaced)), least, start_offset)
+                if found is not None:
+                    return found
         return None
 
     def _first_late(self, headers: BatchHeaders, least: np.datetime64, start_offset: int) -> int | None:

@@ -168,7 +168,7 @@ def _directory_name(partition: Partition) -> str:
 def _recover_partition(partition: Partition, target: str, root: str, advance: Advance, report: Report) -> None:
     copier = _Copier(target, report)
     arranged = arranged_segments(partition)
-    for placed in arranged:
+    for number, placed in enumerate(arranged):
         path = placed.segment.path
         if os.path.isdir(root) and path != root and leads_out(path, root):
             _left_out(path, "a symbolic link out of the source", report)
@@ -176,7 +176,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
         if placed.base_offset is not None and placed.base_offset > MAX_BASE_OFFSET:
             _left_out(path, "no record can have the offset in its name", report)
             continue
-        report.include(copier.copy(placed, advance))
+        report.include(copier.copy(placed, _stop_of(placed, arranged[number + 1 :]), advance))
     if not is_directory(partition.path):
         return
     epochs = encode_leader_epochs(_leader_epochs(copier.epochs.runs, partition, report))
@@ -238,6 +238,20 @@ def _leader_epochs(runs: list[EpochRun], partition: Partition, report: Report) -
     return epochs
 
 
+def _stop_of(placed: Placed, later: list[Placed]) -> int | None:
+    """The offset from which on batches are copied from the segments after this one; None: none."""
+    following = placed.surroundings.following
+    if following is None or is_uploaded(placed.segment.path):  # the next leader has uploaded them again
+        return following
+    if placed.corrections is None or placed.end_offset <= following:
+        return None
+    _, lasts = placed.corrections.known
+    here = sum(last >= following for last in lasts.tolist())
+    near = [one for one in later if one.base_offset is not None and one.base_offset < placed.end_offset]
+    there = sum(one.num_right - one.num_restored for one in near)
+    return following if there >= here else None
+
+
 class _Copier:
     """Copies the intact batches of a partition's segments, in order."""
 
@@ -251,20 +265,16 @@ class _Copier:
         self.copied_batches = self.copied_records = self.left_out_records = self.left_out_controls = 0
         self.epochs = EpochRuns()
 
-    def copy(self, placed: Placed, advance: Advance) -> Report:
-        """Copy a segment; the report counts what was copied."""
+    def copy(self, placed: Placed, stop: int | None, advance: Advance) -> Report:
+        """Copy a segment up to the offset `stop`; the report counts what was copied."""
         segment, base_offset = placed.segment, placed.base_offset
         if layout.is_stand_in(segment.path):
             return self._read(placed, lambda *_: None, advance)
         if base_offset is None:
             base_offset = self.next_offset if placed.first_offset is None else placed.first_offset
-        if base_offset in self.names:  # another copy of a segment, under a wrong name
-            base_offset = self.next_offset
-        self.names.add(base_offset)
-        with SegmentWriter(self.target, base_offset) as writer:
-            writer.next_offset = max(base_offset, self.next_offset)
-            # Batches that the next leader uploaded again are copied from its segment.
-            stop = placed.surroundings.following if is_uploaded(segment.path) else None
+        again = base_offset < self.next_offset or base_offset in self.names  # it has offsets that were copied before
+        base_offset = self.next_offset if again else base_offset
+        with _writer(self.target, base_offset, again) as writer:
 
             def keep(file: StoredFile, headers: BatchHeaders, base: Ints, last: Ints) -> None:
                 self._append(writer, file, headers, base, last, stop)
@@ -272,6 +282,8 @@ class _Copier:
             self.copied_batches = self.copied_records = self.left_out_records = self.left_out_controls = 0
             report = self._read(placed, keep, advance)
             report.num_batches = self.copied_batches
+            if self.copied_batches or not again:
+                self.names.add(base_offset)
             self.next_offset = writer.next_offset
         return report
 
@@ -317,6 +329,8 @@ class _Copier:
         for i, start in enumerate(starts):
             if stop is not None and bases[i] >= stop:
                 self._uncount(counts[i], controls[i])
+                if not is_uploaded(file.path):
+                    self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
                 self._uncount(counts[i], controls[i])
@@ -342,6 +356,21 @@ class _Copier:
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
         text = "not copied: offsets out of order"
         self.report.add(Finding("error", "left-out", path, text, position, size, first, last + 1))
+
+
+@contextmanager
+def _writer(directory: str, base_offset: int, optional: bool) -> Iterator[SegmentWriter]:
+    """A writer that commits at the end; an `optional` segment only if it has batches."""
+    writer = SegmentWriter(directory, base_offset)
+    try:
+        yield writer
+    except BaseException:
+        writer.discard()
+        raise
+    if optional and not writer.size_in_bytes:
+        writer.discard()
+    else:
+        writer.commit()
 
 
 def _write_producer_files(target: str) -> None:
