@@ -182,6 +182,36 @@ def test_a_look_up_by_time_passes_over_a_batch_out_of_place(tmp_path: Path) -> N
         assert log.offset_of_timestamp(misplaced_logs.FIRST_TIME + offset * misplaced_logs.STEP_MS) == offset
 
 
+def test_a_look_up_by_time_knows_where_the_next_segment_begins(tmp_path: Path) -> None:
+    """A batch before it had a wrong offset after that: a read from its time on had nothing, in silence."""
+    parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
+    parts[5] = (50).to_bytes(8, "big") + parts[5][8:]
+    log = one_segment(tmp_path, parts[:6])
+    (tmp_path / "t-0" / f"{18:020}.log").write_bytes(b"".join(parts[6:]))
+    log = Partition(log.path)
+    time = misplaced_logs.FIRST_TIME + 15 * misplaced_logs.STEP_MS
+    assert log.offset_of_timestamp(time) == 18
+    assert offsets(log.read(start_timestamp=time, on_error="skip")) == list(range(18, 30))
+
+
+def test_a_span_of_an_exchanged_segment_is_told(tmp_path: Path) -> None:
+    """The segment of that name has only offsets before it: nothing was read, in silence."""
+    parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
+    log = one_segment(tmp_path, parts[5:])
+    (tmp_path / "t-0" / f"{15:020}.log").write_bytes(b"".join(parts[:5]))
+    with pytest.raises(kc.CorruptRecord, match="the batches begin at offset 0, before the segment's base offset 15"):
+        offsets(Partition(log.path).read(start_offset=20, end_offset=25))
+    assert Partition(log.path).count(start_offset=20, end_offset=25, on_error="skip", problems=[]) == 0
+
+
+def test_a_message_with_a_negative_offset_does_not_count(tmp_path: Path) -> None:
+    parts = [batch(first, 1, 1) for first in range(5)]
+    parts[0] = b"\x80" + parts[0][1:]
+    log = one_segment(tmp_path, parts)
+    assert log.verify().num_records == len(offsets(log.read(on_error="skip"))) == 4
+    assert kc.log.recover(log.path, tmp_path / "saved").num_records == Partition(tmp_path / "saved/t-0").count() == 5
+
+
 def one_segment(place: Path, parts: list[bytes]) -> Partition:
     directory = place / "t-0"
     directory.mkdir()

@@ -121,14 +121,14 @@ def test_timestamps_are_looked_for_in_several_files_at_a_time(tmp_path, monkeypa
         times = pa.array([i * 10, i * 10 + 500 * (i % 7 == 0)], pa.timestamp("ms", "UTC"))  # some are early
         rows = pa.table({"value": [b"x"] * 2, "timestamp": times})
         (tmp_path / f"{i * 2:020}.log").write_bytes(kc.encode(rows, base_offset=i * 2))
-    ordinary, threads = Segment.offset_of_timestamp, set()
+    ordinary, threads = Segment._offset_of_timestamp, set()
 
     def slow(self, *arguments, **more):
         threads.add(threading.get_ident())
         time.sleep(0.001)
         return ordinary(self, *arguments, **more)
 
-    monkeypatch.setattr(Segment, "offset_of_timestamp", slow)
+    monkeypatch.setattr(Segment, "_offset_of_timestamp", slow)
     partition = Partition(tmp_path)
     for wanted, offset in ((0, 0), (1, 1), (501, 15), (571, 29), (1061, None), (1060, 113), (981, 99), (999, 113)):
         assert partition.offset_of_timestamp(wanted, threads=4) == offset

@@ -119,7 +119,8 @@ class Corrections(NamedTuple):
 
         With `restored`, those count whose right offsets are known.
         """
-        count, found = np.maximum(self.records, 0), self.written >= 0
+        count = np.maximum(self.records, 0)
+        found = (self.written >= 0) | (self.written == self.stated)  # not the sets that only these offsets hide
         kept = ~self.unknown if restored else np.zeros(len(self.base), np.bool_)
         return int(count[kept & ~found].sum() - count[~kept & found].sum())
 

@@ -25,7 +25,7 @@ from kafkacodec.log.opening.listing import SettledDirectory, directory_name, fil
 from kafkacodec.log.opening.lost import LostLog, lost_log
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.partitions.breaks import breaks_around
-from kafkacodec.log.partitions.planning import Portion, least, offset_in_portion, plan_ranges, ranges_in_turn
+from kafkacodec.log.partitions.planning import Portion, least, log_end, offset_in_portion, plan_ranges, ranges_in_turn
 from kafkacodec.log.partitions.segment import Segment, checked_limits
 from kafkacodec.log.partitions.segment07 import listed_segment, segment_at
 from kafkacodec.log.reading.lookup import Lookup
@@ -219,14 +219,7 @@ class Partition(Readable):
 
         If the last segment has only offsets before its name, others may have later ones.
         """
-        end, misnamed = 0, False
-        for segment in reversed(self.segments):
-            last, base = segment.last_offset(), segment.base_offset
-            end = max(end, base or 0 if last is None else last + 1)
-            misnamed = misnamed or (last is not None and last < (base or 0))
-            if not misnamed and (last is not None or base is not None):
-                break
-        return end
+        return log_end(self.segments)
 
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, where read_committed consumers wait; else `end_offset`."""

@@ -21,7 +21,7 @@ from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
 from kafkacodec.log.segments.kinds import kind_of
 
-__all__ = ["Portion", "end_of", "least", "offset_in_portion", "plan_ranges", "ranges_in_turn"]
+__all__ = ["Portion", "end_of", "least", "log_end", "offset_in_portion", "plan_ranges", "ranges_in_turn"]
 
 
 class Log(Protocol):
@@ -95,7 +95,8 @@ def offset_in_portion(portion: Portion, timestamp: int, threads: int | None) -> 
     partition, first, end, _ = portion
 
     def search(segment: Segment) -> int | None:
-        found, until = segment.offset_of_timestamp(timestamp, start_offset=first or 0), end_of(partition, segment)
+        until, following = end_of(partition, segment), partition._surroundings(segment).following
+        found = segment._offset_of_timestamp(timestamp, first or 0, following if until is None else None)
         return None if found is None or (until is not None and found >= until) else found
 
     for offset in in_threads(search, partition._segments_between(first, end), threads, chunk=4):
@@ -186,12 +187,12 @@ def _ranges(
         each = chain((cut_in_turn(directory, segment) for segment in segments[:-1]), last)
     log, ends = logs[partition.path], last[-1] if last else []
     if ends and ends[-1].following is None and ends[-1].size_in_bytes and ends[-1].kind.has_batches:
-        log = log._replace(end_offset=_end_of_log(partition))
+        log = log._replace(end_offset=_log_end(partition))
     for pieces in each:
         yield from (replace(piece, log=log) for piece in pieces)
 
 
-def _end_of_log(partition: Log) -> int | None:
+def _log_end(partition: Log) -> int | None:
     """The log end offset; None if the segment that tells it cannot be read."""
     try:
         return partition.end_offset()
@@ -253,6 +254,18 @@ def segment_ranges(
         # Even without anything to read, the empty range finds offsets that are missing.
         pieces.append(around.place(pieces.pop() if pieces else segment._nothing_to_read(first, until)))
     return pieces
+
+
+def log_end(segments: Sequence[Segment]) -> int:
+    """The offset after the last complete batch; earlier segments are opened if the last one has another's content."""
+    end, misnamed = 0, False
+    for segment in reversed(segments):
+        last, base = segment.last_offset(), segment.base_offset
+        end = max(end, base or 0 if last is None else last + 1)
+        misnamed = misnamed or (last is not None and last < (base or 0))
+        if not misnamed and (last is not None or base is not None):
+            break
+    return end
 
 
 def end_of(partition: Log, segment: Segment) -> int | None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from kafkacodec.arguments import limit, path_text
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.files.access import FileIdentity
@@ -229,6 +230,8 @@ class Segment(Readable):
                 )
                 for piece in pieces
             ]
+            if not found and lookup.is_out_of_order:  # reading tells why
+                found = [replace(self._nothing_to_read(start_offset, end_offset), misplaced=True)]
             self._keep_end(lookup)
             return found
 
@@ -308,8 +311,12 @@ class Segment(Readable):
 
         As for the ListOffsets request. Records without a timestamp, and those before `start_offset`, never match.
         """
+        return self._offset_of_timestamp(milliseconds(timestamp), start_offset, None)
+
+    def _offset_of_timestamp(self, time: int, start_offset: int, following: int | None) -> int | None:
+        """Likewise, of a time in ms since 1970; batches with offsets from `following` on do not count."""
         with self._opened() as file:
-            return self._lookup(file).offset_of_timestamp(milliseconds(timestamp), start_offset)
+            return self._lookup(file).offset_of_timestamp(time, start_offset, following)
 
     def end_position(self) -> int:
         """The end of the complete batches, in bytes: before a torn or a preallocated tail, or before damage."""

@@ -16,7 +16,6 @@ from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.kinds import BATCHES, MESSAGES, kind_of
-from kafkacodec.moments import Moment
 from kafkacodec.records.columns import BatchHeaders
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Kafka07Segment(Segment):
         """The position of the offset, in bytes."""
         return min(max(offset - self._base, 0), self.size_in_bytes)
 
-    def offset_of_timestamp(self, timestamp: Moment, *, start_offset: int = 0) -> int | None:
+    def _offset_of_timestamp(self, time: int, start_offset: int, following: int | None) -> int | None:
         """None: messages had no timestamps."""
         return None
 

@@ -176,9 +176,10 @@ class Lookup:
         whole = count == last - base + 1 and int(batch["delete_horizon_ms"][0]) == 0
         return BatchMark(base, last, crc, whole)
 
-    def offset_of_timestamp(self, timestamp: int, start_offset: int = 0) -> int | None:
+    def offset_of_timestamp(self, timestamp: int, start_offset: int = 0, following: int | None = None) -> int | None:
         """The first offset from `start_offset` on whose record is at or after the timestamp (ms), or None.
 
+        With `following`, where the next segment begins, batches with offsets from there on are out of place.
         A damaged batch counts if its header's largest timestamp is late enough: reading from there raises the error.
         Batches whose headers are damaged are passed over.
         """
@@ -188,7 +189,7 @@ class Lookup:
             first = max(first, self.start_for_offset(start_offset))
         end, before = first, -1
         for headers in self._batches(first):
-            if not self._in_order(headers, before):
+            if not self._in_order(headers, before, following):
                 self.is_out_of_order = True
                 return self._first_late_of_right(least, start_offset)
             found = self._first_late(headers, least, start_offset)
@@ -298,11 +299,12 @@ class Lookup:
         wrong = self._corrections().position
         return len(wrong) > 0 and int(wrong[-1]) == final.position
 
-    def _in_order(self, headers: BatchHeaders, before: int) -> bool:
+    def _in_order(self, headers: BatchHeaders, before: int, following: int | None = None) -> bool:
         """Whether batches agree with each other and with the file's name; files with other names may have any."""
         if self.base_offset is None:
             return True
-        bounds = Bounds(self.base_offset, self.base_offset + OFFSETS_OF_SEGMENT)
+        most = self.base_offset + OFFSETS_OF_SEGMENT
+        bounds = Bounds(self.base_offset, most if following is None else min(most, following))
         return in_order(first_offsets(headers), headers["last_offset"], bounds, before)
 
     def _corrections(self) -> Corrections:

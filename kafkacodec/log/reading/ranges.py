@@ -180,7 +180,7 @@ class SegmentRange(Extent):
         consumed = self.start_position
         stop = options.get("on_error") == "stop"
         try:
-            misplaced = None if self.start_position else ends.misplaced_start()
+            misplaced = None if self.start_position and self.size_in_bytes else ends.misplaced_start()
             file.check_size()
             if misplaced is not None and corrections_of(file, bounds_beside(self.path, self.flushed)).bounds.first:
                 misplaced = None  # it is the first batch that is wrong, not the file's name
