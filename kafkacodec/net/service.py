@@ -113,6 +113,9 @@ class Codec(Protocol):
     def response(self, request: Any, response: Any) -> Sequence[bytes | memoryview | FilePart]:
         """The bytes of a response, to be written one piece after another; those of a file are 128 KiB at least."""
 
+    def settled(self, request: Any) -> bool:
+        """Return whether the next request may begin, though this one, the last, has no answer yet."""
+
     def rest(self, request: Any) -> float:
         """Return the pause of a connection in ms after the answer to a request; infinite closes it."""
 

@@ -41,6 +41,9 @@ class Lines:
     def response(self, request, response):
         return [response.encode(), b"\n"]
 
+    def settled(self, request):
+        return request != "alone"
+
     def rest(self, request):
         return {"last": math.inf, "tired": 30.0, "quiet tired": 30.0}.get(request, 0.0)
 
@@ -99,7 +102,9 @@ class Flushing:
 
 
 class Service:
-    """Answers words: `echo X`, `put LOG X`, `safe LOG X`, `wait`, `go`, `later MS`, `quiet`, `close`, `boom`."""
+    """Answers words: `echo X`, `put LOG X`, `safe LOG X`, `wait`, `go`, `later MS`, `quiet`, `close`, `boom`;
+    `alone` waits, and the next request of its connection with it.
+    """
 
     store: Any
     host: Any
@@ -114,7 +119,7 @@ class Service:
             log, _, text = rest.partition(" ")
             durability = "flushed" if word == "safe" else "written"
             return Effect([Append(log, text, to, durability)])
-        if word == "wait":
+        if word in ("wait", "alone"):
             self.waiting.append(to)
             return NOTHING
         if word == "go":
@@ -204,6 +209,54 @@ async def test_answers_leave_when_they_are_there_where_no_order_is_kept():
         await say(one, "wait", "close", "echo not heard")
         assert await hear(one) == ""
         assert service.waiting
+
+
+async def test_the_next_request_begins_when_the_one_before_is_settled():
+    async with served() as (service, connect):
+        one, other = await connect(), await connect()
+        await say(one, "alone", "put a x", "alone", "put a y")
+        for n in range(2):
+            await say(other, "echo x")
+            assert await hear(other) == "x"
+            assert len(service.store.logs.get("a", ())) == n
+            await say(other, "go")
+            assert await hear(other) == "went"
+            assert [await hear(one), await hear(one)] == ["woken", f"at {n}"]
+        service.store.gate.clear()
+        await say(one, "safe a z", "put b x")
+        await until(lambda: "b" in service.store.logs)
+        assert service.store.safe == []
+        service.store.gate.set()
+        assert [await hear(one), await hear(one)] == ["at 2", "at 0"]
+
+
+async def test_who_sends_no_more_gets_its_answers():
+    async with served(codec=Patient) as (service, connect):
+        one, other = await connect(), await connect()
+        for lines in (["alone"], ["alone", "put a x"], ["alone", "echo x", "alone", "put a y"]):
+            one = await connect()
+            await say(one, *lines)
+            one[1].write_eof()
+            await until(lambda: service.waiting)
+            answers = []
+            while len(answers) < len(lines):
+                await say(other, "go")
+                assert await hear(other) == "went"
+                answers.append(await hear(one))
+            assert await hear(one) == ""
+        assert service.store.logs["a"] == ["x", "y"]
+
+
+async def test_what_a_client_sent_before_it_closed_is_done():
+    async with served() as (service, connect):
+        one, other = await connect(), await connect()
+        await say(one, "alone", "put a x", "put a y")
+        await until(lambda: service.waiting)
+        one[1].close()
+        await say(other, "echo x", "go")
+        assert [await hear(other), await hear(other)] == ["x", "went"]
+        await until(lambda: service.gone)
+        assert service.store.logs["a"] == ["x", "y"]
 
 
 async def test_replies_leave_after_what_they_promise_is_appended_and_flushed():

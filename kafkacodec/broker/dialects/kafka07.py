@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.dialects.kafka07.driver import answer_offsets
 from kafkacodec.dialects.kafka07.message_set import check_produced, encode_messages
@@ -33,6 +32,7 @@ from kafkacodec.errors import DecodeError, EncodeError
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log.growing.kafka07_directory import GrowingDirectory07
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.requests import received_requests
 from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, FilePart, Reply
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class Kafka07Codec:
     def response(self, request: Kafka07Request, response: Response) -> list[bytes | memoryview | FilePart]:
         """The bytes of a response."""
         return response.pieces()
+
+    def settled(self, request: Kafka07Request) -> bool:
+        """Requests take effect at once, and wait only for the disk."""
+        return True
 
     def rest(self, request: Kafka07Request) -> float:
         """The connection never rests."""

@@ -64,6 +64,10 @@ class LineCodec:
         """The bytes of a response, or of several with line ends between them."""
         return [response.encode() + b"\n"]
 
+    def settled(self, request: Any) -> bool:
+        """Requests of a connection are served beside one another."""
+        return True
+
     def rest(self, request: Any) -> float:
         """The connection never rests."""
         return 0.0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.broker.dialects.rewrite_store import LOG, GroupStore
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply as GroupReply
@@ -26,6 +25,7 @@ from kafkacodec.errors import LimitExceeded
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.net.addresses import EVERYWHERE
 from kafkacodec.net.frames import FrameBuffers, FrameReader
+from kafkacodec.net.requests import received_requests
 from kafkacodec.net.service import NOTHING, Effect, Reply
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ class RewriteCodec:
             return [encode_reply(response)]
         except LimitExceeded:
             return [encode_reply(refusal(request.request.call, ErrorCode.LIMIT_EXCEEDED))]
+
+    def settled(self, request: Any) -> bool:
+        """Requests of a connection are served beside one another."""
+        return True
 
     def rest(self, request: Any) -> float:
         """The connection never rests."""

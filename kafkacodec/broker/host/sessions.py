@@ -146,7 +146,8 @@ class Session(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """Close when the client stops sending, or after the answers to what it has sent."""
-        self._last = self._codec.answers_last and bool(self._pending or self._later)
+        more = bool(self._pending or self._later) and self._transport.get_extra_info("sslcontext") is None
+        self._last = self._codec.answers_last and more
         return self._last
 
     def pause_writing(self) -> None:
@@ -235,10 +236,14 @@ class Session(asyncio.BufferedProtocol):
 
     # Inside
 
-    def _may_begin(self) -> bool:
+    def _has_room(self) -> bool:
         if self._full or self._rests or len(self._pending) >= self._limits.max_pending:
             return False
         return self._load.nbytes < self._load.most
+
+    def _may_begin(self) -> bool:
+        last = self._pending[-1] if self._pending else None
+        return (last is None or last.ready or self._codec.settled(last.request)) and self._has_room()
 
     def _freed(self, nbytes: int) -> None:
         """Subtract the memory of a finished request, so that others may continue."""
@@ -305,7 +310,7 @@ class Session(asyncio.BufferedProtocol):
             if call.request is not CLOSE:
                 self._codec.release(call.request)
             self._freed(call.size)
-        if ends:
+        if ends or self._transport.is_closing():
             self.close()
 
     def _rest(self, milliseconds: float) -> None:
@@ -347,8 +352,8 @@ class Session(asyncio.BufferedProtocol):
             self._transport.write(part.view()[sent:])
 
     def _set_reading(self) -> None:
-        """Read only while requests can start."""
-        pause = bool(self._later) or not self._may_begin()
+        """Read only while there is room, and no request that has to wait for others."""
+        pause = bool(self._later) or not self._has_room()
         if pause == self._paused or self._ending or self._last:
             return
         self._paused = pause

@@ -154,6 +154,7 @@ class _Work:
 
     def _append(self) -> Effect:
         self._left = len(self._appends)
+        self._request.settled = True
         return Effect(self._appends) if self._appends else self._answer()
 
     def _refuses(self, partition: Partition) -> int:

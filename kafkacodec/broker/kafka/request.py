@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafkacodec.broker.kafka.security.peers import Peer
-from kafkacodec.errors import DecodeError, KafkaCodecError, RemoteProtocolError
+from kafkacodec.errors import DecodeError
 from kafkacodec.messages import APIS, SaslAuthenticateRequest, by_key, keys
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.requests import received_requests
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
 from kafkacodec.protocol.headers import decode_request_header
 
@@ -37,6 +38,8 @@ class Request:
         spent: the seconds of its handling; set by the service.
         may: the sender's rights, if there is an authorizer (`kafkacodec.broker.kafka.security.rules.May`).
         rest: the pause of the connection in ms after the answer; infinite closes it.
+        settled: whether everything that it does is done, once the effect that is returned with it is carried out: only
+            the disk may have to take it before the answer.
         bare: whether it is a SASL token without a header.
         received: its start by the host's clock, for waits for I/O; set by the service.
         now: the broker's time; set by the service.
@@ -46,7 +49,7 @@ class Request:
 
     __slots__ = (
         "bare", "broker", "client_id", "correlation_id", "frame", "key", "may", "message", "nbytes", "now", "peer",
-        "received", "rest", "session", "size", "spent", "to", "version", "withhold",
+        "received", "rest", "session", "settled", "size", "spent", "to", "version", "withhold",
     )  # fmt: skip
 
     def __init__(self, frame: Frame, versions: Mapping[int, range], peer: Peer) -> None:
@@ -56,6 +59,7 @@ class Request:
         self.to: Any = None
         self.broker = -1
         self.received = self.now = self.rest = 0.0
+        self.settled = False
         self.bare = peer.bare
         self.may: Any = None
         self.spent = 0.0
@@ -127,7 +131,7 @@ class KafkaCodec:
     """
 
     in_order = True
-    answers_last = False
+    answers_last = True
 
     def __init__(
         self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
@@ -145,16 +149,12 @@ class KafkaCodec:
 
         Raises:
             RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
-            DecodeError, LimitExceeded: the size of a frame is invalid.
         """
-        requests: list[Request] = []
         self._reader.max_frame_size = MAX_FRAME_SIZE if self._peer.trusted else MAX_TOKEN_SIZE
-        for frame in self._reader.received(count):
-            try:
-                requests.append(Request(frame, self._versions, self._peer))
-            except KafkaCodecError as error:
-                raise RemoteProtocolError(str(error), events=requests) from error
-        return requests
+        return received_requests(self._reader, count, self._request)
+
+    def _request(self, frame: Frame) -> Request:
+        return Request(frame, self._versions, self._peer)
 
     def response(self, request: Request, response: Any) -> list[bytes | memoryview]:
         """The bytes of a response."""
@@ -164,6 +164,10 @@ class KafkaCodec:
         response = self._account(request, response)
         version = 0 if request.message is None else request.version
         return response_pieces(response, version, request.correlation_id)
+
+    def settled(self, request: Request) -> bool:
+        """Return whether a request waits only for the disk: brokers serve those of a connection one after another."""
+        return request.settled
 
     def rest(self, request: Request) -> float:
         """Return the pause of the connection after the answer."""
