@@ -29,6 +29,7 @@ class _Result(NamedTuple):
 
     code: int
     text: str | None = None
+    fails: bool = False  # the whole request
 
 
 _Results = dict[SharePlace, _Result]
@@ -55,6 +56,8 @@ def share_fetch(node: Node, request: Request) -> Any:
     _update(session, message)
 
     def acknowledged(results: _Results) -> Effect:
+        if any(result.fails for result in results.values()):
+            return _failed(node, request, response)
         if message.share_session_epoch == FINAL:
             session.places.clear()  # everything requested has an answer
             places = [
@@ -88,6 +91,8 @@ def share_acknowledge(node: Node, request: Request) -> Any:
         return response(error_code=session)
 
     def acknowledged(results: _Results) -> Effect:
+        if any(result.fails for result in results.values()):
+            return _failed(node, request, response)
         answer = response(acquisition_lock_timeout_ms=node.shares.partitions.settings(session.owner.group).lock_ms)
         rows: dict[uuid.UUID, Any] = {}
         for place, result in results.items():
@@ -103,6 +108,11 @@ def share_acknowledge(node: Node, request: Request) -> Any:
         return effect
 
     return _say(node, request, session.owner, acknowledged, every=True)
+
+
+def _failed(node: Node, request: Request, response: Any) -> Effect:
+    effect: Effect = node.reply(request.to, response(error_code=errors.UNKNOWN_SERVER_ERROR))
+    return effect
 
 
 def _refusal(node: Node, message: Any) -> int:
@@ -134,11 +144,12 @@ def _say(
 ) -> Effect:
     """Apply the acknowledgements of a request, and continue when all are written.
 
-    With `every`, each partition of the request has a result; otherwise only those with acknowledgements.
+    With `every`, each partition has a result if any has acknowledgements; otherwise only those with some.
     """
     message = request.message
     renews = request.version >= _RENEWS and message.is_renew_ack
     said: dict[SharePlace, list[Any]] = {}
+    every = every and any(part.acknowledgement_batches for topic in message.topics for part in topic.partitions)
     for topic in message.topics:
         for part in topic.partitions:
             if part.acknowledgement_batches or every:
@@ -170,9 +181,12 @@ def _say_of(
         return done(place, _Result(errors.NOT_LEADER_OR_FOLLOWER))
     if not _is_valid(rows, renews):
         return done(place, _Result(errors.INVALID_REQUEST))
-    if node.shares.partitions.find(owner.group, place) is None:
+    shared = node.shares.partitions.find(owner.group, place)
+    if shared is None:
         return done(place, _Result(errors.UNKNOWN_TOPIC_OR_PARTITION, "the group does not read this partition"))
     said = [Acknowledged(row.first_offset, row.last_offset, row.acknowledge_types) for row in rows]
+    if any(shared.has_lost(one) for one in said):
+        return done(place, _Result(errors.UNKNOWN_SERVER_ERROR, fails=True))
 
     def written(code: int) -> Effect:
         return done(place, _Result(code, f"refused: {errors.error(code).__name__}" if code else None))
@@ -268,7 +282,7 @@ def _answer(node: Node, session: ShareSession, rows: list[tuple[SharePlace, Any]
             session.places[place] = bool(row.error_code)
         if news:
             result = results.get(place, _Result(errors.NONE))
-            row.acknowledge_error_code, row.acknowledge_error_message = result
+            row.acknowledge_error_code, row.acknowledge_error_message = result.code, result.text
             topic = response.ShareFetchableTopicResponse(topic_id=place.topic_id)
             made.setdefault(place.topic_id, topic).partitions.append(row)
     answer.responses = list(made.values())

@@ -76,10 +76,12 @@ class ShareOffsetCalls:
         def done(codes: dict[tuple[uuid.UUID, int], int]) -> None:
             for topic in rows:
                 for row in topic.partitions:
-                    row.error_code = row.error_code or codes.get((topic.topic_id, row.partition_index), NONE)
+                    code = codes.get((topic.topic_id, row.partition_index), NONE)
+                    if code and not row.error_code:
+                        row.error_code, row.error_message = code, f"the state stays: {error(code).__name__}"
             self._groups.reply(to, answer)
 
-        if not starts:
+        if not starts and (group is not None or all(self._groups.topics.id_of(row.topic_name) is None for row in rows)):
             self._groups.reply(to, answer)
         elif isinstance(group, ShareGroup):
             self._starts.begin(group, stated, starts, done)
@@ -94,6 +96,8 @@ class ShareOffsetCalls:
             now = self._groups.find(name)
             if code or not isinstance(now, ShareGroup):
                 self._groups.reply(to, messages.AlterShareGroupOffsetsResponse(error_code=code or GROUP_ID_NOT_FOUND))
+            elif not starts:
+                done({})
             else:
                 self._starts.begin(now, stated, starts, done)
 
@@ -102,14 +106,14 @@ class ShareOffsetCalls:
     def _altered(self, request: Any) -> tuple[list[Any], Stated, dict[tuple[uuid.UUID, int], int]]:
         """The rows of the answer, and the partitions that get a new start."""
         response = messages.AlterShareGroupOffsetsResponse
-        rows: list[Any] = []
+        rows: dict[str, Any] = {}
         stated: Stated = {}
         starts: dict[tuple[uuid.UUID, int], int] = {}
         for topic in request.topics:
             topic_id = self._groups.topics.id_of(topic.topic_name)
             count = self._groups.topics.partitions(topic.topic_name)
-            made = response.AlterShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
-            rows.append(made)
+            empty = response.AlterShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
+            made = rows.setdefault(topic.topic_name, empty)
             for asked in topic.partitions:
                 row = response.AlterShareGroupOffsetsResponsePartition(partition_index=asked.partition_index)
                 made.partitions.append(row)
@@ -121,7 +125,7 @@ class ShareOffsetCalls:
                     row.error_code, row.error_message = UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
             if topic_id is not None:
                 made.topic_id = topic_id
-        return rows, stated, starts
+        return list(rows.values()), stated, starts
 
     def _delete(self, request: Any, version: int, client: Client, to: Any) -> None:
         self._groups.run(request.group_id, partial(self._delete_now, request, to))
@@ -136,9 +140,11 @@ class ShareOffsetCalls:
         known: dict[uuid.UUID, str] = {}
         for topic in request.topics:
             row = response.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
-            rows.append(row)
             topic_id = self._groups.topics.id_of(topic.topic_name)
             has = topic_id in group.started or topic_id in group.starting
+            if topic_id in known:
+                continue
+            rows.append(row)
             if topic_id is None or not has:
                 row.error_code, row.error_message = UNKNOWN_TOPIC_OR_PARTITION, "the group has not read this topic"
             else:

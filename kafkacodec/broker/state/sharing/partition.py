@@ -221,8 +221,7 @@ class SharePartition:
         first, end = max(log[0][0], self.start), log[-1][1]
         found: list[Acquired] = []
         taken = 0
-        at = max(0, bisect_right(self._ranges, first, key=lambda r: r.first) - 1)
-        for range_ in list(self._ranges[at:]):
+        for range_ in list(self._ranges[max(0, self._at(first)) :]):
             if range_.first > end or taken >= wanted.records:
                 break
             if range_.last < first:
@@ -299,7 +298,7 @@ class SharePartition:
         if end - first + 1 > most:
             end = min(end, ends[bisect_left(ends, first + most - 1)])
         cuts = [end]
-        if not strict and end - first + 1 > wanted.batch:
+        if not wanted.strict and end - first + 1 > wanted.batch:
             cuts = self._cuts(ends, first, end, wanted.batch)
         found = []
         for last in cuts:
@@ -342,18 +341,36 @@ class SharePartition:
             until: the end of renewed locks.
         """
         change = _Changing()
-        for one in said:
-            code = self._say(member, one, until, change)
+        every = list(said)
+        for number, one in enumerate(every, 1):
+            code = self._misses(one, is_last=number == len(every)) or self._say(member, one, until, change)
             if code:
                 self.undo(change.done(0))
                 return code
         return change.done(0)
 
-    def _say(self, member: str, one: Acknowledged, until: float, change: _Changing) -> int:
+    def has_lost(self, one: Acknowledged) -> bool:
+        """Whether an acknowledgement begins before the start and reaches over it, where nothing is delivered."""
+        return one.first < self.start <= one.last and self._at(self.start) < 0
+
+    def _at(self, offset: int) -> int:
+        """The number of the last range that begins at or before an offset; -1 for none."""
+        return bisect_right(self._ranges, offset, key=lambda r: r.first) - 1
+
+    def _misses(self, one: Acknowledged, *, is_last: bool) -> int:
+        """The error of an acknowledgement of offsets that were not delivered; it follows
+        `kafka.server.share.SharePartition`.
+        """
         if one.last < self.start:
             return NONE  # done, or deleted
-        if one.last >= self.end:
-            return INVALID_REQUEST
+        if self._at(max(one.first, self.start)) < 0:
+            return INVALID_RECORD_STATE
+        end = self._ranges[self._at(one.last)].last
+        return INVALID_REQUEST if end < one.first or (is_last and end < one.last) else NONE
+
+    def _say(self, member: str, one: Acknowledged, until: float, change: _Changing) -> int:
+        if one.last < self.start:
+            return NONE
         expected = max(one.first, self.start)
         for range_, low, high in self._within(expected, one.last):
             if low > expected:
@@ -446,8 +463,7 @@ class SharePartition:
 
     def _within(self, first: int, last: int) -> Iterator[tuple[_Range, int, int]]:
         """Return the ranges with some of these offsets, and the first and last of them in each."""
-        at = max(0, bisect_right(self._ranges, first, key=lambda r: r.first) - 1)
-        for range_ in self._ranges[at:]:
+        for range_ in self._ranges[max(0, self._at(first)) :]:
             if range_.first > last:
                 return
             if range_.last >= first:

@@ -40,7 +40,7 @@ class ShareStarts:
             if left:
                 missing[topic_id] = name, left
         if missing:
-            starts = {(t, n): _UNKNOWN_OFFSET for t, (_, numbers) in missing.items() for n in numbers}
+            starts = {(t, n): _first(group, t) for t, (_, numbers) in missing.items() for n in numbers}
             self.begin(group, missing, starts, lambda codes: None)
 
     def begin(
@@ -140,6 +140,11 @@ class ShareStarts:
         topics = {t: name for t, (name, _) in {**group.starting, **group.started}.items() if name in gone}
         if topics:
             self.delete_of(group, topics, lambda codes: None)
+
+
+def _first(group: ShareGroup, topic_id: uuid.UUID) -> int:
+    """Where the group begins; new partitions of a topic that it reads are read from their start."""
+    return 0 if group.started.get(topic_id, ("", ()))[1] else _UNKNOWN_OFFSET
 
 
 def _with(stated: Stated, more: Stated) -> Stated:

@@ -132,9 +132,10 @@ class ShareStates(Machine):
         def decided(number: int, row: Any) -> None:
             rows[number] = row
             if len(rows) == len(asked):
+                last = {(topic_id, part.partition): rows[at] for at, (topic_id, part) in enumerate(asked)}
                 found: dict[uuid.UUID, Any] = {}
-                for at, (topic_id, _) in enumerate(asked):
-                    found.setdefault(topic_id, result(topic_id=topic_id)).partitions.append(rows[at])
+                for (topic_id, _), each in last.items():
+                    found.setdefault(topic_id, result(topic_id=topic_id)).partitions.append(each)
                 self.reply(to, response(results=list(found.values())))
 
         for number, (topic_id, part) in enumerate(asked):
@@ -191,7 +192,8 @@ class ShareStates(Machine):
         self._keep(place, code, records, row, done)
 
     def _delete_one(self, row: Any, place: Place, asked: Any, done: Callable[[Any], None]) -> None:
-        code = INVALID_REQUEST if place.partition < 0 else NONE
+        known = place in self._states or self._is_there(place)  # states of a topic that is gone are deleted too
+        code = INVALID_REQUEST if place.partition < 0 else NONE if known else UNKNOWN_TOPIC_OR_PARTITION
         records = []
         if not code and place in self._states:
             key = messages.ShareSnapshotKey(group_id=place.group, topic_id=place.topic_id, partition=place.partition)
@@ -199,10 +201,14 @@ class ShareStates(Machine):
         self._keep(place, code, records, row, done)
 
     def _summarize_one(self, made: Any, place: Place, asked: Any, done: Callable[[Any], None]) -> None:
-        row = made(partition=place.partition, start_offset=_UNKNOWN)
+        row = made(partition=place.partition)
         known = self._states.get(place)
         if place.partition < 0:
             _refused(row, INVALID_REQUEST)
+        elif not self._is_there(place):
+            _refused(row, UNKNOWN_TOPIC_OR_PARTITION)
+        elif known is None:
+            row.start_offset = _UNKNOWN
         elif known is not None:
             row.state_epoch, row.leader_epoch, row.start_offset = known.state_epoch, known.leader_epoch, known.start
             row.delivery_complete_count = known.complete
