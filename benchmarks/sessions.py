@@ -26,6 +26,10 @@ class _Transport:
         """Count bytes."""
         self.written += len(data)
 
+    def is_closing(self) -> bool:
+        """The client stays."""
+        return False
+
     def set_write_buffer_limits(self, high: int) -> None:
         """There is no buffer."""
 
