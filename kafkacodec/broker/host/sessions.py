@@ -242,8 +242,9 @@ class Session(asyncio.BufferedProtocol):
         return self._load.nbytes < self._load.most
 
     def _may_begin(self) -> bool:
-        last = self._pending[-1] if self._pending else None
-        return (last is None or last.ready or self._codec.settled(last.request)) and self._has_room()
+        if self._pending and not self._pending[-1].ready and not self._codec.settled(self._pending[-1].request):
+            return False
+        return self._has_room()
 
     def _freed(self, nbytes: int) -> None:
         """Subtract the memory of a finished request, so that others may continue."""
@@ -310,7 +311,7 @@ class Session(asyncio.BufferedProtocol):
             if call.request is not CLOSE:
                 self._codec.release(call.request)
             self._freed(call.size)
-        if ends or self._transport.is_closing():
+        if ends or (self._later and self._transport.is_closing()):
             self.close()
 
     def _rest(self, milliseconds: float) -> None:
