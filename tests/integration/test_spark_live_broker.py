@@ -93,7 +93,8 @@ class Process:
     def committed(self) -> dict[int, int]:
         """The next offset to read of each partition."""
         lines = (self.checkpoint / "offsets" / str(self.batches - 1)).read_text().splitlines()
-        return {int(number): position["offset"] for number, position in json.loads(lines[-1])["orders"].items()}
+        partitions = json.loads(lines[-1])["orders"].items()
+        return {int(number): position["offset"] for number, position in partitions if number != "topicId"}
 
     def failure(self) -> str:
         """What the query said when it failed."""
