@@ -108,21 +108,25 @@ static int refuse_order(uint64_t position, kc_error *error) {
     return kc_fail(error, KC_OUT_OF_ORDER, "a batch's offsets are out of order", position, 0, 0);
 }
 
-/* Whether the next batches and messages are in order, ORDERED_BYTES of them or up to damage; d->ahead is after them. */
-static bool ordered_ahead(kc_decoder *d) {
+/* Whether the batches and messages from a position on are in order, ORDERED_BYTES of them or up to damage, wherever
+ * reading has begun or ends. d->ahead is after those that are. */
+static bool ordered_ahead(kc_decoder *d, uint64_t position) {
     kc_error ignored = {0};
     kc_span span;
-    const uint64_t stop = d->stop - d->position < ORDERED_BYTES ? d->stop : d->position + ORDERED_BYTES;
-    int64_t before = d->last_offset;
-    d->ahead = d->position;
+    const uint64_t stop = d->size - position < ORDERED_BYTES ? d->size : position + ORDERED_BYTES;
+    if (position >= d->ahead) {
+        d->ahead = position;
+        d->ahead_offset = d->last_offset;
+    }
     while (d->ahead < stop && kc_walk_next(d->data, d->size, d->ahead, &span, &ignored) == KC_WALK_BATCH) {
         const uint8_t *batch = d->data + d->ahead;
         const int64_t first = span.base_offset;
         const int64_t more = span.magic < 2 ? 0 : (int32_t)kc_load_u32(batch + KC_BATCH_LAST_DELTA_AT);
-        if (more < 0 || first < d->options.least_offset || first <= before || first > d->options.most_offset - more) {
+        if (more < 0 || first < d->options.least_offset || first <= d->ahead_offset ||
+            first > d->options.most_offset - more) {
             return false;
         }
-        before = first + more;
+        d->ahead_offset = first + more;
         d->ahead += span.size;
     }
     return true;
@@ -130,7 +134,7 @@ static bool ordered_ahead(kc_decoder *d) {
 
 static bool batch_in_order(kc_decoder *d, const kc_batch *b) {
     const uint64_t end = b->position + b->size;
-    if (b->position >= d->ahead && !ordered_ahead(d)) return false;
+    if (!ordered_ahead(d, b->position)) return false;
     return end < d->ahead || in_order(d, b->base_offset, b->last_offset, end);
 }
 
@@ -139,10 +143,11 @@ static uint64_t ordered_messages(kc_decoder *d, uint64_t position, uint64_t most
     kc_error ignored = {0};
     kc_span span;
     uint64_t at = position;
-    if (position >= d->ahead && !ordered_ahead(d)) return 0;
     while (at - position < most && kc_walk_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH &&
            kc_msgset_is_plain(d->data, &span)) {
-        if (!in_order(d, span.base_offset, span.base_offset, at + span.size)) return at - position;
+        if (!ordered_ahead(d, at) || !in_order(d, span.base_offset, span.base_offset, at + span.size)) {
+            return at - position;
+        }
         at += span.size;
     }
     return most;

@@ -47,6 +47,7 @@ typedef struct kc_decoder {
     uint64_t stop;             /* batches that start here or later are not read; the size at first */
     uint64_t stretch, ordered; /* with in_order, of the messages being read, those whose order is known */
     uint64_t ahead;            /* with in_order, the end of batches that are known to be in order among each other */
+    int64_t ahead_offset;      /* the last offset before `ahead` */
     int64_t last_offset;       /* with in_order, of the batches before, also of those before damage */
     uint64_t damage, after_damage; /* with in_order, where damage begins, and where the search from there ended */
     kc_decoder_options options;

@@ -144,17 +144,18 @@ def _say(
 ) -> Effect:
     """Apply the acknowledgements of a request, and continue when all are written.
 
-    With `every`, each partition has a result if any has acknowledgements; otherwise only those with some.
+    With `every`, each partition has a result if any has acknowledgements, and those that cannot be acknowledged have
+    one in any case; otherwise only those with some.
     """
     message = request.message
     renews = request.version >= _RENEWS and message.is_renew_ack
     said: dict[SharePlace, list[Any]] = {}
-    every = every and any(part.acknowledgement_batches for topic in message.topics for part in topic.partitions)
+    some = any(part.acknowledgement_batches for topic in message.topics for part in topic.partitions)
     for topic in message.topics:
         for part in topic.partitions:
-            if part.acknowledgement_batches or every:
-                place = SharePlace(topic.topic_id, part.partition_index)
-                said.setdefault(place, []).extend(part.acknowledgement_batches)
+            place, rows = SharePlace(topic.topic_id, part.partition_index), part.acknowledgement_batches
+            if rows or (every and (some or _error_of(node, request, owner, place))):
+                said.setdefault(place, []).extend(rows)
     results: _Results = {}
 
     def done(place: SharePlace, result: _Result) -> Effect:
@@ -166,19 +167,26 @@ def _say(
     return together([_say_of(node, request, owner, place, rows, renews, done) for place, rows in said.items()])
 
 
+def _error_of(node: Node, request: Request, owner: Owner, place: SharePlace) -> int:
+    """The error of a partition that is not there, not for this sender, or elsewhere."""
+    name = node.name_of(place.topic_id)
+    if name is None:
+        return errors.UNKNOWN_TOPIC_ID
+    if not _may_read(node, request, place):
+        return errors.TOPIC_AUTHORIZATION_FAILED
+    if node.topics.partition(name, place.number) is None:
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
+    if not node.brokers.leads(owner.broker, name, place.number):
+        return errors.NOT_LEADER_OR_FOLLOWER
+    return errors.NONE
+
+
 def _say_of(
     node: Node, request: Request, owner: Owner, place: SharePlace, rows: list[Any], renews: bool,
     done: Callable[[SharePlace, _Result], Effect],
 ) -> Effect:  # fmt: skip
-    name = node.name_of(place.topic_id)
-    if name is None:
-        return done(place, _Result(errors.UNKNOWN_TOPIC_ID))
-    if not _may_read(node, request, place):
-        return done(place, _Result(errors.TOPIC_AUTHORIZATION_FAILED))
-    if node.topics.partition(name, place.number) is None:
-        return done(place, _Result(errors.UNKNOWN_TOPIC_OR_PARTITION))
-    if not node.brokers.leads(owner.broker, name, place.number):
-        return done(place, _Result(errors.NOT_LEADER_OR_FOLLOWER))
+    if code := _error_of(node, request, owner, place):
+        return done(place, _Result(code))
     if not _is_valid(rows, renews):
         return done(place, _Result(errors.INVALID_REQUEST))
     shared = node.shares.partitions.find(owner.group, place)
