@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kafkacodec.chance import RANDOM
 from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.dialects.kafka07.driver import answer_offsets
 from kafkacodec.dialects.kafka07.message_set import check_produced, encode_messages
@@ -149,7 +149,7 @@ class Kafka07Service:
     """
 
     def __init__(
-        self, inside: Inside, settings: BrokerSettings, choose: Callable[[int], int] = random.randrange
+        self, inside: Inside, settings: BrokerSettings, choose: Callable[[int], int] = RANDOM.randrange
     ) -> None:
         self._inside, self._settings, self._choose, self._clock = inside, settings, choose, inside.clock
         retention = int(inside.config.topic_defaults.get(_RETENTION, _DEFAULT_RETENTION_MS))

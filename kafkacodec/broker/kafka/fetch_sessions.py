@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections import OrderedDict
 from typing import Any, Final
 
 from kafkacodec import errors
+from kafkacodec.chance import RANDOM
 from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["FetchSession", "FetchSessions", "Wanted"]
@@ -104,6 +104,6 @@ class FetchSessions:
             self._sessions.popitem(last=False)
         number = 0
         while not number or number in self._sessions:
-            number = random.randint(1, _LAST)
+            number = RANDOM.randint(1, _LAST)
         session = self._sessions[number] = FetchSession(number, by_id)
         return session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from kafkacodec.chance import RANDOM
 from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Backoff"]
@@ -16,7 +17,7 @@ class Backoff(NamedTuple):
         first_ms: the wait after the first failure.
         most_ms: the longest wait.
         jitter: the fraction by which a wait varies up or down.
-        random: a source of numbers from 0 to 1; None: that of the process.
+        random: a source of numbers from 0 to 1; None: the package's.
     """
 
     first_ms: float = 100
@@ -29,4 +30,4 @@ class Backoff(NamedTuple):
         if failures < 1:
             return 0.0
         wait = min(self.first_ms * 2.0 ** min(failures - 1, 60), self.most_ms)
-        return wait * (self.random or random).uniform(1 - self.jitter, 1 + self.jitter)
+        return wait * (self.random or RANDOM).uniform(1 - self.jitter, 1 + self.jitter)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec import messages
+from kafkacodec.chance import RANDOM
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.calls import Versions
 from kafkacodec.client.core.old_brokers import baseline_of
@@ -321,7 +322,7 @@ def renewal_time(now: float, session_lifetime_ms: float, source: random.Random |
     """
     if session_lifetime_ms <= 0:
         return None
-    share: float = (source or random).uniform(0.85, 0.95)
+    share: float = (source or RANDOM).uniform(0.85, 0.95)
     return now + session_lifetime_ms * share
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterator
 from typing import Final
 
+from kafkacodec.chance import RANDOM
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.node import COORDINATION, Node
 
@@ -33,7 +33,6 @@ class Nodes:
         self._cluster = cluster
         self._max_idle_ms = max_idle_ms
         self._nodes: dict[tuple[int, int], Node] = {}
-        self._random = random.Random()
         self.slow_at = math.inf
 
     def __iter__(self) -> Iterator[Node]:
@@ -64,7 +63,7 @@ class Nodes:
         connecting = [n for n in known if n.connecting is not None]
         if connecting:
             return connecting[0]
-        self._random.shuffle(known)
+        RANDOM.shuffle(known)
         # In turn; bootstrap addresses only if known brokers have failed or must not be tried yet.
         return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.failures, n.number < 0))
 

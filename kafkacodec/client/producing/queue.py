@@ -6,13 +6,13 @@ The sending threads and the thread of the loop share them, under one lock.
 from __future__ import annotations
 
 import math
-import random
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from kafkacodec.chance import RANDOM
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metadata import Topic
 from kafkacodec.client.producing._appending import Appending, OpenBatch, OpenQueue, OpenTopic
@@ -199,7 +199,7 @@ class TopicQueues(OpenTopic):
         if len(numbers) == 1:
             self.sticky = self.queues[numbers[0]]
             return self.sticky
-        some = random.sample(numbers, min(len(numbers), _COMPARED))
+        some = RANDOM.sample(numbers, min(len(numbers), _COMPARED))
         self.sticky = min((self.queues[n] for n in some), key=lambda queue: queue.load)
         return self.sticky
 

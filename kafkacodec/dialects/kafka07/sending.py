@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kafkacodec.chance import RANDOM
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.connection import Connection, Dialer
 from kafkacodec.dialects.kafka07.choosing import Target, choose
@@ -65,7 +65,7 @@ class Sender(Engine):
         draw: a number below another, for messages without a key.
     """
 
-    def __init__(self, options: SenderOptions, outbox: Outbox, draw: Callable[[int], int] = random.randrange) -> None:
+    def __init__(self, options: SenderOptions, outbox: Outbox, draw: Callable[[int], int] = RANDOM.randrange) -> None:
         super().__init__()
         self._options, self._outbox, self._draw = options, outbox, draw
         self._room = asyncio.Semaphore(options.max_queued)
