@@ -108,28 +108,36 @@ static int refuse_order(uint64_t position, kc_error *error) {
     return kc_fail(error, KC_OUT_OF_ORDER, "a batch's offsets are out of order", position, 0, 0);
 }
 
-/* Whether the batches and messages from a position on are in order, ORDERED_BYTES of them or up to damage, wherever
- * reading has begun or ends. d->ahead is after those that are. */
-static bool ordered_ahead(kc_decoder *d, uint64_t position) {
+/* Moves d->ahead over batches and messages in order, to `stop` at least, or up to damage or one out of order. */
+static void look_ahead(kc_decoder *d, uint64_t stop) {
     kc_error ignored = {0};
     kc_span span;
-    const uint64_t stop = d->size - position < ORDERED_BYTES ? d->size : position + ORDERED_BYTES;
-    if (position >= d->ahead) {
-        d->ahead = position;
-        d->ahead_offset = d->last_offset;
-    }
-    while (d->ahead < stop && kc_walk_next(d->data, d->size, d->ahead, &span, &ignored) == KC_WALK_BATCH) {
+    while (d->ahead < stop) {
+        d->ahead_ends = kc_walk_next(d->data, d->size, d->ahead, &span, &ignored) != KC_WALK_BATCH;
+        if (d->ahead_ends) return;
         const uint8_t *batch = d->data + d->ahead;
         const int64_t first = span.base_offset;
         const int64_t more = span.magic < 2 ? 0 : (int32_t)kc_load_u32(batch + KC_BATCH_LAST_DELTA_AT);
-        if (more < 0 || first < d->options.least_offset || first <= d->ahead_offset ||
-            first > d->options.most_offset - more) {
-            return false;
-        }
+        d->ahead_fails = more < 0 || first < d->options.least_offset || first <= d->ahead_offset ||
+                         first > d->options.most_offset - more;
+        d->ahead_ends = d->ahead_fails;
+        if (d->ahead_fails) return;
         d->ahead_offset = first + more;
         d->ahead += span.size;
     }
-    return true;
+}
+
+/* Whether the batches and messages from a position on are in order, ORDERED_BYTES of them or up to damage, wherever
+ * reading has begun or ends. */
+static bool ordered_ahead(kc_decoder *d, uint64_t position) {
+    if (position >= d->ahead) {
+        d->ahead = position;
+        d->ahead_offset = d->last_offset;
+        d->ahead_ends = d->ahead_fails = false;
+    }
+    if (d->ahead - position >= ORDERED_BYTES) return true;
+    if (!d->ahead_ends) look_ahead(d, position + 2 * (uint64_t)ORDERED_BYTES);
+    return !d->ahead_fails || d->ahead - position >= ORDERED_BYTES;
 }
 
 static bool batch_in_order(kc_decoder *d, const kc_batch *b) {

@@ -48,6 +48,8 @@ typedef struct kc_decoder {
     uint64_t stretch, ordered; /* with in_order, of the messages being read, those whose order is known */
     uint64_t ahead;            /* with in_order, the end of batches that are known to be in order among each other */
     int64_t ahead_offset;      /* the last offset before `ahead` */
+    bool ahead_ends;           /* whether damage, the end or a batch out of order is at `ahead` */
+    bool ahead_fails;          /* whether it is a batch out of order */
     int64_t last_offset;       /* with in_order, of the batches before, also of those before damage */
     uint64_t damage, after_damage; /* with in_order, where damage begins, and where the search from there ended */
     kc_decoder_options options;
