@@ -238,7 +238,7 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between packages
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check
 	PYTHONPATH=. $(PY) tools/protocol_docs.py --check
 	PYTHONPATH=. $(PY) tools/client_docs.py --check
-	$(PY) tools/speed_tables.py --check
+	PYTHONPATH=. $(PY) tools/speed_tables.py --check
 
 # Takes a minute of processor time.
 .PHONY: tidy

@@ -37,6 +37,10 @@ class Goal:
     against: str | None
     at_least: float
 
+    @property
+    def name(self) -> str:
+        return f"{self.contest}: {self.ours} / {self.against or 'second'}"
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -19,6 +19,8 @@ from benchmarks.latencies import Classes
 Kind = Literal["rates", "sizes", "live", "brokers", "spark"]
 Distributions = dict[str, dict[str, Classes]]
 """For each contest and competitor, how many calls took how long."""
+RUNS = "runs.jsonl"
+"""What goals ask for, of all runs that were saved in a directory: a line for each run."""
 PEERS = (
     "aiokafka",
     "kafka-python",
@@ -85,7 +87,7 @@ def save(
     kind: Kind,
     distributions: Distributions,
 ) -> None:
-    """Write the file of results of this kind, such as rates.json."""
+    """Write the file of results of this kind, such as rates.json, and add what goals ask for to those of all runs."""
     directory.mkdir(parents=True, exist_ok=True)
     goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
     content = {
@@ -97,3 +99,7 @@ def save(
         "goals": goals,
     }
     (directory / f"{kind}.json").write_text(json.dumps(content, indent=1) + "\n")
+    measured = {outcome.goal.name: outcome.measured for outcome in outcomes if outcome.measured is not None}
+    found = {"kind": kind, "cpu": content["cpu"], "load": content["load"], "measured": measured}
+    with (directory / RUNS).open("a") as lines:
+        lines.write(json.dumps(found) + "\n")
