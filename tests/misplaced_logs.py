@@ -23,12 +23,12 @@ Harm = Callable[[random.Random, Segments], None]
 """What happens to a log."""
 
 
-def batch(first: int, count: int, magic: int) -> bytes:
+def batch(first: int, count: int, magic: int, codec: str = "none") -> bytes:
     rows = [
         kc.Record(offset, FIRST_TIME + offset * STEP_MS, 0, b"key", b"value %d" % offset, ())
         for offset in range(first, first + count)
     ]
-    return kc.encode(rows, magic=magic, drop_unsupported=True)
+    return kc.encode(rows, magic=magic, codec=codec, drop_unsupported=True)
 
 
 def intact(rng: random.Random, magic: int) -> tuple[Segments, int]:
@@ -39,7 +39,7 @@ def intact(rng: random.Random, magic: int) -> tuple[Segments, int]:
         base, parts = offset, []
         for _ in range(rng.randrange(1, 9)):
             count = rng.choice((1, 3, 3, 7))
-            parts.append(batch(offset, count, magic))
+            parts.append(batch(offset, count, magic, rng.choice(("none", "none", "gzip"))))
             offset += count
         segments[base] = parts
     return segments, offset
@@ -151,10 +151,10 @@ KINDS: list[Harm] = [
 ]
 
 
-def write_indexes(segments: Segments, directory: Path) -> None:
-    """The index files of intact segments, without these."""
+def write_indexes(segments: Segments, directory: Path, every: int = 100) -> None:
+    """The index files of intact segments, without these; with an entry for each batch after so many bytes."""
     for base, parts in segments.items():
-        with kc.log.SegmentWriter(directory, base, index_interval_bytes=100) as writer:
+        with kc.log.SegmentWriter(directory, base, index_interval_bytes=every) as writer:
             for data in parts:
                 offsets, headers = kc.decode(data)["offset"], kc.scan(data)
                 time = int(headers["max_timestamp"].astype("int64").max())

@@ -203,6 +203,35 @@ def test_a_span_of_an_exchanged_segment_is_told(tmp_path: Path) -> None:
     assert Partition(log.path).count(start_offset=20, end_offset=25, on_error="skip", problems=[]) == 0
 
 
+def test_an_index_of_other_bytes_moves_no_batch(tmp_path: Path) -> None:
+    """A batch was cut out: the one after it, where its index entry points, was saved with its offset."""
+    directory = tmp_path / "logs" / "t-0"
+    directory.mkdir(parents=True)
+    parts = {first: batch(first, 1, 2) for first in (*range(7), *range(40, 50))}
+    misplaced_logs.write_indexes({0: [*parts.values()]}, directory, 1)
+    del parts[5]
+    (directory / f"{0:020}.log").write_bytes(b"".join(parts.values()))
+    assert offsets(Partition(directory).read()) == [*parts]
+    assert Partition(directory).verify().ok
+    kc.log.recover(directory, tmp_path / "saved")
+    assert offsets(Partition(tmp_path / "saved" / "t-0").read()) == [*parts]
+
+
+def test_pieces_and_spans_question_no_more_than_a_read(tmp_path: Path) -> None:
+    """The last batch of a segment, between gaps, was left out by them alone."""
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    parts = [batch(first, 1, 2) for first in (*range(8), 24)]
+    misplaced_logs.write_indexes({0: parts}, directory, 1)
+    parts[-1] = (16).to_bytes(8, "big") + parts[-1][8:]
+    (directory / f"{0:020}.log").write_bytes(b"".join(parts))
+    (directory / f"{40:020}.log").write_bytes(batch(40, 1, 2))
+    log = Partition(directory)
+    found = offsets(log.read(gaps="accept"))
+    assert offsets(chunk for piece in log.ranges(max_bytes=1) for chunk in piece.read(gaps="accept")) == found
+    assert offsets(log.read(start_offset=5, end_offset=45, gaps="accept")) == found[5:]
+
+
 def test_a_message_with_a_negative_offset_does_not_count(tmp_path: Path) -> None:
     parts = [batch(first, 1, 1) for first in range(5)]
     parts[0] = b"\x80" + parts[0][1:]

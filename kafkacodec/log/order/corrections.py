@@ -20,7 +20,7 @@ from kafkacodec.log.opening.listing import may_overlap, segment_files
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.order.gap_evidence import knows_base, unused
 from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, judge
-from kafkacodec.log.order.sets import is_misplaced_set, sets_of
+from kafkacodec.log.order.sets import is_misplaced_set, records_in, sets_of
 from kafkacodec.log.segments.pieces import checked
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -45,7 +45,7 @@ class Corrections(NamedTuple):
         stated: the offset in its header: the last one of a compressed message set, else the first one.
         base: the right one; `NONE` if that is unknown.
         span: the number of its offsets.
-        records: the number of its records; -1: unknown.
+        records: the number of its records.
         bounds: those that agree with the batches: a name that does not is left out.
         first_offset: the first right offset; None without a batch.
         known: where the batches with right offsets end, in bytes, and their last offsets.
@@ -119,7 +119,7 @@ class Corrections(NamedTuple):
 
         With `restored`, those count whose right offsets are known.
         """
-        count = np.maximum(self.records, 0)
+        count = self.records
         found = (self.written >= 0) | (self.written == self.stated)  # not the sets that only these offsets hide
         kept = ~self.unknown if restored else np.zeros(len(self.base), np.bool_)
         return int(count[kept & ~found].sum() - count[~kept & found].sum())
@@ -196,8 +196,10 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
             batches = replace(batches, indexed=nothing, timed=nothing)
         end = int(batches.position[-1] + batches.size[-1]) if len(batches.base) else 0
         full = file.size if not unused(file, end) else end
-    placement = judge(batches, bounds, full, has_index=_has_index(path, batches))
-    rows = np.flatnonzero(placement.wrong)
+        placement = judge(batches, bounds, full, has_index=_has_index(path, batches))
+        rows = np.flatnonzero(placement.wrong)
+        for row in rows[~batches.exact[rows]].tolist():
+            counts[row] = records_in(file, int(batches.position[row]), int(batches.size[row]))
     known = np.flatnonzero(placement.base != NONE)
     span = batches.span
     return Corrections(
@@ -253,7 +255,7 @@ def _read(file: StoredFile) -> tuple[Batches, Ints]:
         found["producer_id"],
         found["producer_epoch"],
         found["base_sequence"],
-        _indexed(file.path, found["position"]),
+        _indexed(file.path, found["position"], found["size_in_bytes"], found["last"]),
         _timed(file.path, found["max_timestamp"]),
     )
     return batches, found["count"]
@@ -284,15 +286,24 @@ def _intact(file: StoredFile) -> Iterator[BatchHeaders]:
         file.check_size()
 
 
-def _indexed(path: str, position: Ints) -> Ints:
-    """For each batch, the offset that the offset index has for its position."""
+def _indexed(path: str, position: Ints, size: Ints, last: Ints) -> Ints:
+    """For each batch, the offset that the offset index has for its position.
+
+    Where an entry points into a batch, or after the last one, the bytes have moved since the index was written. Entries
+    are those of other batches from there on, and perhaps before: after the last entry that agrees with its batch.
+    """
     claim = np.full(len(position), NONE, np.int64)
     with optional(path):
         index = read_offset_index(layout.sibling(path, layout.OFFSET_INDEX_SUFFIX), on_error="stop")
-        at = np.searchsorted(position, index["position"])
-        there = at < len(position)
-        at[~there] = 0
-        there &= (position[at] == index["position"]) if len(position) else there
+        if not len(position):
+            return claim
+        at = np.searchsorted(position, index["position"], "right") - 1
+        there = (at >= 0) & (position[at] == index["position"])
+        end = position[at] + size[at]
+        moved = (at >= 0) & ~there & ((index["position"] < end) | (at == len(position) - 1))
+        if moved.any():
+            before = np.flatnonzero((there & (index["offset"] == last[at]))[: int(np.argmax(moved))])
+            there[before[-1] + 1 if len(before) else 0 :] = False
         claim[at[there]] = index["offset"][there]
     return claim
 

@@ -15,7 +15,7 @@ from kafkacodec.log.segments.walk import Damage, first_batches, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_columns
 
-__all__ = ["Sets", "are_sets", "is_misplaced_set", "sets_in_order", "sets_of"]
+__all__ = ["Sets", "are_sets", "is_misplaced_set", "records_in", "sets_in_order", "sets_of"]
 
 _ANY_LAST = (1 << 62).to_bytes(8, "big")
 """A last offset with which every set can be read: inside are smaller ones, which count from the first."""
@@ -72,6 +72,12 @@ def _spans(data: bytearray, start: int) -> Iterator[npt.NDArray[np.int64]]:
         position = chunk["batch_position"]
         at = np.flatnonzero(np.diff(position, prepend=-1))
         yield np.array([start + position[at], (1 << 62) + 1 - chunk["offset"][at], np.diff(at, append=len(chunk))])
+
+
+def records_in(file: StoredFile, position: int, size: int) -> int:
+    """The number of records of an intact batch, decompressed if it is a set."""
+    chunks = iter_columns(file.read(position, size), columns=("offset",), include_control=True, on_error="skip")
+    return sum(map(len, chunks))
 
 
 def is_misplaced_set(file: StoredFile, position: int) -> bool:

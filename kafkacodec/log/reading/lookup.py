@@ -285,7 +285,7 @@ class Lookup:
         return _Final(position, position + size, first, int(headers["last_offset"][-2]) if len(headers) > 1 else before)
 
     def _is_wrong(self, final: _Final) -> bool:
-        """Whether the last batch of the file has a wrong offset. That may leave it in order, but after a gap."""
+        """Whether the last batch of the log has a wrong offset. That may leave it in order, but after a gap."""
         if self.base_offset is None:
             return False
         before = final.before
@@ -294,7 +294,7 @@ class Lookup:
             start = self.start_for_offset(max(before, final.first - 1))
             for headers in walk(self.file, start, final.position, columns=ORDER_COLUMNS):
                 before = int(headers["last_offset"][-1]) if len(headers) else before
-        if final.first <= before + 1:
+        if final.first <= before + 1 or bounds_beside(self.file.path, None).end is not None:
             return False
         wrong = self._corrections().position
         return len(wrong) > 0 and int(wrong[-1]) == final.position

@@ -25,7 +25,9 @@ from kafkacodec.log.opening import StoredFile, is_directory, is_uploaded
 from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.opening.listing import segment_files
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs, told_by
+from kafkacodec.log.order.gap_evidence import knows_base
 from kafkacodec.log.order.placement import Ints
+from kafkacodec.log.order.sets import records_in
 from kafkacodec.log.partitions.directory import LogDirectory, discover
 from kafkacodec.log.partitions.inside import arranged_segments, verify_files
 from kafkacodec.log.partitions.partition import Partition
@@ -318,7 +320,7 @@ class _Copier:
     def _append(
         self, writer: SegmentWriter, file: StoredFile, headers: BatchHeaders, base: Ints, last: Ints, stop: int | None
     ) -> None:
-        magics = headers["magic"]
+        magics, known = headers["magic"], knows_base(headers)
         # A compressed message set has only its last offset.
         bases = np.where(magics >= 2, base, last).tolist()
         times = headers["max_timestamp"].astype(np.int64)
@@ -328,12 +330,12 @@ class _Copier:
         copied: list[int] = []
         for i, start in enumerate(starts):
             if stop is not None and bases[i] >= stop:
-                self._uncount(counts[i], controls[i])
+                self._uncount(file, start, sizes[i], counts[i] if known[i] else None, controls[i])
                 if not is_uploaded(file.path):
                     self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
-                self._uncount(counts[i], controls[i])
+                self._uncount(file, start, sizes[i], counts[i] if known[i] else None, controls[i])
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             data = file.read(start, sizes[i])
@@ -348,10 +350,11 @@ class _Copier:
         epochs = headers["partition_leader_epoch"].astype(np.int64)
         self.epochs.add(file.path, *(column[copied] for column in (epochs, base, last, headers["position"])))
 
-    def _uncount(self, count: int, is_control: bool) -> None:
-        """A batch of the report is not copied."""
-        self.left_out_records += max(0, count)
-        self.left_out_controls += max(0, count) if is_control else 0
+    def _uncount(self, file: StoredFile, position: int, size: int, count: int | None, is_control: bool) -> None:
+        """A batch of the report is not copied; None: its header does not tell the number of its records."""
+        count = records_in(file, position, size) if count is None else count
+        self.left_out_records += count
+        self.left_out_controls += count if is_control else 0
 
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
         text = "not copied: offsets out of order"
