@@ -101,6 +101,11 @@ class FrameReader:
         """The bytes of a large frame that are still to come; 0 without one."""
         return 0 if self._large is None else self._size - self._have
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no part of a frame was received."""
+        return self._large is None and not self._kept
+
     def received(self, count: int) -> list[Frame]:
         """Take `count` bytes in `buffer`; returns the frames that are now complete.
 

@@ -7,17 +7,19 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import select
+import selectors
 import socket
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kafkacodec.errors import ClientClosed
 from kafkacodec.tracebacks import is_for_user
 
-__all__ = ["LoopCall", "LoopEnd", "LoopThread", "is_private", "new_loop"]
+__all__ = ["LoopCall", "LoopEnd", "LoopThread", "Sleeper", "epoll_of", "is_private", "new_loop", "tell_sleeper"]
 
 T = TypeVar("T")
 _log = logging.getLogger("kafkacodec.client")
@@ -41,6 +43,54 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return made
 
 
+class Sleeper(Protocol):
+    """What is told when a loop sleeps, so that other threads may do what the loop would have to be woken for.
+
+    Attributes:
+        offered: whether it wants to be told.
+    """
+
+    offered: bool
+
+    def fall_asleep(self, timeout: float | None) -> None:
+        """The loop runs nothing until events come, or this time has passed, in seconds."""
+
+    def wake_up(self) -> None:
+        """The loop goes on."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for the events of a loop.
+
+    Attributes:
+        sleeper: told of each wait.
+    """
+
+    sleeper: Sleeper | None = None
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        sleeper = self.sleeper
+        if sleeper is None or not sleeper.offered:
+            return super().select(timeout)
+        sleeper.fall_asleep(timeout)
+        try:
+            return super().select(timeout)
+        finally:
+            sleeper.wake_up()
+
+
+def epoll_of(loop: asyncio.AbstractEventLoop) -> int | None:
+    """The file descriptor of what a loop of `LoopThread` waits in; None if that is nothing that others may use."""
+    selector = loop.selector if isinstance(loop, _Loop) else None
+    return selector.fileno() if hasattr(select, "epoll") and selector is not None else None
+
+
+def tell_sleeper(loop: asyncio.AbstractEventLoop, sleeper: Sleeper) -> None:
+    """Tell it when the loop, of which `epoll_of` knows, sleeps."""
+    assert isinstance(loop, _Loop)
+    loop.selector.sleeper = sleeper
+
+
 class _Loop(asyncio.SelectorEventLoop):
     """asyncio's loop, with a bell that other threads ring at less cost than `call_soon_threadsafe`.
 
@@ -48,13 +98,15 @@ class _Loop(asyncio.SelectorEventLoop):
 
     Attributes:
         bell: called in the loop's thread after `ring`.
+        selector: what it waits in.
     """
 
     _ssock: socket.socket
     _csock: socket.socket | None
 
     def __init__(self) -> None:
-        super().__init__()
+        self.selector = _Selector()
+        super().__init__(self.selector)
         self.bell: Callable[[], object] | None = None
         self._rung = False
 

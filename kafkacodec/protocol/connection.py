@@ -122,6 +122,9 @@ class Connection(FramedConnection[_Pending, Any]):
         allow_trailing_bytes: accept bytes after a message, as Kafka's brokers and clients do: some clients and
             stand-ins for brokers send them. They are in `trailing` of the event. A client then also takes an
             ApiVersions response with error 35 by its code alone. Default: such a message raises RemoteProtocolError.
+
+    Attributes:
+        next_correlation_id: of the next request.
     """
 
     @suggests_options
@@ -140,7 +143,7 @@ class Connection(FramedConnection[_Pending, Any]):
         self.client_id = client_id
         self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
         self.peer_versions: Mapping[int, range] | None = None
-        self._next_correlation_id = 0
+        self.next_correlation_id = 0
         # On a broker: the unanswered requests by correlation id, oldest first; a client may reuse an id.
         self._unanswered: dict[int, deque[_Pending]] = {}
 
@@ -228,13 +231,18 @@ class Connection(FramedConnection[_Pending, Any]):
             self._check_room()  # raises
         if version is None:
             version = self.version_of(key)
-        correlation_id = self._next_correlation_id
+        correlation_id = self.next_correlation_id
         sender = self.client_id if client_id is ... else client_id
         data = encode(message, version, correlation_id, sender, header_tags=header_tags)
         if key != keys.PRODUCE or _wants_response(key, message):
             self._pending.append(_Pending(correlation_id, key, version, message))
-        self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
+        self.next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         return correlation_id, data
+
+    def adopt(self, correlation_id: int, message: Message, version: int) -> None:
+        """Expect the answer to a request that was written without `send_request`, after all others, and whose
+        correlation id was taken from `next_correlation_id`."""
+        self._pending.append(_Pending(correlation_id, message.api_key or 0, version, message))
 
     def expects(self, correlation_id: int) -> bool:
         """Whether the last request sent will get a response: one with acks=0 will not."""

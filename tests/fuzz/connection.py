@@ -90,7 +90,7 @@ def run(tried: Input) -> str:
 def _receive(asked: tuple[int, int, int] | None, pieces: tuple[bytes, ...]) -> tuple[Connection, list[Any], str]:
     connection = Connection("client" if asked else "broker", max_frame_size=MAX_FRAME_SIZE)
     if asked:
-        key, version, connection._next_correlation_id = asked
+        key, version, connection.next_correlation_id = asked
         request: Any = messages.APIS[key].request()
         if key == 0:
             request.acks = 1

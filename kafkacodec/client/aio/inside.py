@@ -45,6 +45,7 @@ class ProducerInside:
     async def start(self) -> Queues:
         """Use the running event loop from now on. Returns the queues."""
         await self._producer.start()
+        self._producer._use_shortcuts()
         return self._producer._queues
 
     def woken(self) -> Callable[[], None]:

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
@@ -18,6 +19,7 @@ from kafkacodec.client.core.foreign_options import instead_of, unknown_options
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
+from kafkacodec.client.driver.nodes import SLOW_MS
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
 from kafkacodec.client.producing._appending import BY_NAME, NAMES
@@ -30,6 +32,7 @@ from kafkacodec.client.producing.serializing import serialized_aside
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.producing.undelivered import Undelivered
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
+from kafkacodec.net.loop import epoll_of, tell_sleeper
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -276,6 +279,19 @@ class Producer(TableProducer, AsyncClient):
             self._progress()
 
     # For the blocking producer
+
+    def _use_shortcuts(self) -> None:
+        """Let sending threads write single batches past the loop, if nothing is to be waited for."""
+        own, network = self._settings, self._network
+        plain = own.required_acks and not own.linger_ms and not own.codec and own.transactional_id is None
+        if not plain or network is None or epoll_of(network.loop) is None:
+            return
+        from kafkacodec.client.producing.shortcuts import shortcuts_of
+
+        limit_ms = min(SLOW_MS, own.request_timeout_ms, own.delivery_timeout_ms)
+        ring = partial(network.loop.call_soon_threadsafe, network.wake)
+        self._sender.shortcuts = shortcuts_of(self._sender, network.metrics, network.line, ring, limit_ms)
+        tell_sleeper(network.loop, self._sender.shortcuts.shortcut)
 
     def _make_ready(self, own: TopicQueues) -> None:
         """From now on records of a topic may go into its open batches at once, if the application has no say in it."""

@@ -34,3 +34,19 @@ class Histogram:
 
     def quantile(self, part: float) -> float:
         """The value below which this fraction (0 to 1) of all values lies; 0 if there are none."""
+
+class RequestCounts:
+    """The metrics of answered requests of one API."""
+
+    def __init__(self, requests: Counter, request_ms: Histogram, bytes_out: Counter, bytes_in: Counter) -> None: ...
+    def add(self, ms: float, bytes_out: int, bytes_in: int) -> None:
+        """Count a request, which took so many ms from writing it to its answer."""
+
+class BatchCounts:
+    """The metrics of acknowledged batches."""
+
+    def __init__(
+        self, batches: Counter, records: Counter, bytes: Counter, batch_records: Histogram, batch_bytes: Histogram
+    ) -> None: ...
+    def add(self, records: int, bytes: int) -> None:
+        """Count a batch of so many records and bytes."""

@@ -1,5 +1,6 @@
 # Numbers that a client counts, several for each request and batch.
 from libc.math cimport frexp, ldexp
+from libc.stdint cimport int64_t
 
 cdef enum:
     IN_OCTAVE = 8       # classes of a power of two
@@ -36,6 +37,32 @@ cdef class Histogram:
             if seen >= rank:
                 return min(upper(number), self.max)
         return self.max
+
+
+cdef class RequestCounts:
+    def __init__(self, Counter requests not None, Histogram request_ms not None, Counter bytes_out not None,
+                 Counter bytes_in not None):
+        self.requests, self.request_ms, self.bytes_out, self.bytes_in = requests, request_ms, bytes_out, bytes_in
+
+    cpdef add(self, double ms, int64_t bytes_out, int64_t bytes_in):
+        self.requests.add()
+        self.request_ms.add(ms)
+        self.bytes_out.add(bytes_out)
+        self.bytes_in.add(bytes_in)
+
+
+cdef class BatchCounts:
+    def __init__(self, Counter batches not None, Counter records not None, Counter bytes not None,
+                 Histogram batch_records not None, Histogram batch_bytes not None):
+        self.batches, self.records, self.bytes = batches, records, bytes
+        self.batch_records, self.batch_bytes = batch_records, batch_bytes
+
+    cpdef add(self, int64_t records, int64_t bytes):
+        self.batches.add()
+        self.records.add(records)
+        self.bytes.add(bytes)
+        self.batch_records.add(records)
+        self.batch_bytes.add(bytes)
 
 
 cdef int class_of(double value) noexcept:

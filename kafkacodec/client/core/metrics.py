@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeVar
 
-from kafkacodec.client.core._metrics import Counter, Histogram
+from kafkacodec.client.core._metrics import BatchCounts, Counter, Histogram, RequestCounts
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.messages import APIS
 
-__all__ = ["METRICS", "Counter", "Histogram", "Kind", "Metric", "Metrics"]
+__all__ = ["METRICS", "BatchCounts", "Counter", "Histogram", "Kind", "Metric", "Metrics", "RequestCounts"]
 
 Kind = Literal["counter", "gauge", "histogram"]
 Value = TypeVar("Value", Counter, Histogram)
@@ -67,18 +67,13 @@ _OTHER = "other"
 _QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
-class _Api(NamedTuple):
-    requests: Counter
-    request_ms: Histogram
-
-
 class Metrics:
     """The metrics of one client."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str | None], Counter | Histogram] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
-        self._apis: dict[int, _Api] = {}
+        self._apis: dict[int, RequestCounts] = {}
         self._bytes_out = self.counter("bytes_out")
         self._bytes_in = self.counter("bytes_in")
 
@@ -99,15 +94,26 @@ class Metrics:
 
     def request(self, api_key: int, ms: float, bytes_out: int, bytes_in: int) -> None:
         """Count an answered request: its time and its sizes, including frame headers."""
-        api = self._apis.get(api_key)
-        if api is None:
+        self.requests_of(api_key).add(ms, bytes_out, bytes_in)
+
+    def requests_of(self, api_key: int) -> RequestCounts:
+        """What counts the answered requests of an API."""
+        found = self._apis.get(api_key)
+        if found is None:
             name = APIS[api_key].name if api_key in APIS else _OTHER
-            api = _Api(self.counter("requests", name), self.histogram("request_ms", name))
-            self._apis[api_key] = api
-        api.requests.value += 1
-        api.request_ms.add(ms)
-        self._bytes_out.value += bytes_out
-        self._bytes_in.value += bytes_in
+            requests, request_ms = self.counter("requests", name), self.histogram("request_ms", name)
+            found = self._apis[api_key] = RequestCounts(requests, request_ms, self._bytes_out, self._bytes_in)
+        return found
+
+    def acknowledged_batches(self) -> BatchCounts:
+        """What counts the batches of a producer that brokers acknowledge."""
+        return BatchCounts(
+            self.counter("producer.batches"),
+            self.counter("producer.records"),
+            self.counter("producer.bytes"),
+            self.histogram("producer.batch_records"),
+            self.histogram("producer.batch_bytes"),
+        )
 
     def failure(self, kind: str) -> None:
         """Count a request without a response; `kind` is the name of the exception."""

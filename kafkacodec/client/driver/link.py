@@ -13,7 +13,7 @@ from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, Li
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
 from kafkacodec.net.receiving import RestReceiver
 from kafkacodec.net.tls import tls_error
-from kafkacodec.net.writing import PieceWriter
+from kafkacodec.net.writing import PieceWriter, plain_socket
 from kafkacodec.protocol.connection import ResponseReceived
 
 if TYPE_CHECKING:
@@ -82,6 +82,23 @@ class Link(asyncio.BufferedProtocol):
     def in_flight(self) -> int:
         """The number of unanswered requests."""
         return self.opening.connection.pending
+
+    @property
+    def is_free(self) -> bool:
+        """Whether requests may be sent, and nothing is being sent or received."""
+        unsent = self.draining or self._transport.get_write_buffer_size()
+        return self.ready and not unsent and not self.in_flight and self._reader.is_empty
+
+    def fileno(self) -> int | None:
+        """The file descriptor of the socket; None with TLS."""
+        found = plain_socket(self._transport)
+        return None if found is None else found.fileno()
+
+    def adopt(self, number: int, message: Message, version: int, rest: bytes | None) -> None:
+        """Expect the answer to a request that was written past the loop, but for `rest`."""
+        self.opening.connection.adopt(number, message, version)
+        if rest is not None:
+            self._writer.write([rest])
 
     def send(self, message: Message, version: int) -> tuple[int, int, bool]:
         """Write a request; return its correlation id, its size, and whether it will be answered.

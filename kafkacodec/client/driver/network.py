@@ -16,19 +16,20 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import ANY, Answer, Machine, Place, Prepare
+from kafkacodec.client.core.calls import ANY, Answer, Machine, Place, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.held_up import HeldUpCalls
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.retrying import Call, first_error
-from kafkacodec.client.driver.node import Flight
+from kafkacodec.client.driver.line import Line
+from kafkacodec.client.driver.node import Flight, Node
 from kafkacodec.client.driver.nodes import SLOW_MS
 from kafkacodec.client.driver.traffic import Traffic
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import ClientClosed, RemoteProtocolError
 from kafkacodec.net.addresses import addresses
-from kafkacodec.net.loop import LoopEnd
+from kafkacodec.net.loop import LoopEnd, epoll_of
 from kafkacodec.net.timers import DeadlineTimer
 
 if TYPE_CHECKING:
@@ -184,6 +185,19 @@ class Network:
             self._timer.set(first if at is None or at > first else max(at, now))
         else:
             self.wake()
+
+    def line(self, number: int) -> Line | None:
+        """The connection to a broker, for threads that use it past the loop; None if they may not."""
+        node, epoll = self._traffic.free_node(number), epoll_of(self.loop)
+        fd = None if node.link is None else node.link.fileno()
+        return None if fd is None or node.link is None or epoll is None else Line(self, node, node.link, fd, epoll)
+
+    def adopt(
+        self, node: Node, send: Send, machine: Machine, number: int, sent_at: float, size: int, rest: bytes | None
+    ) -> None:
+        """Wait for the answer to a request of `size` bytes that was written past the loop, but for `rest`."""
+        flight = self._traffic.adopt(node, send, machine, number, sent_at, size, rest)
+        self._timer.set(min(sent_at + SLOW_MS, flight.deadline))
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine in a task, which is cancelled when the event loop ends."""

@@ -71,13 +71,34 @@ class Traffic:
 
     def submit(self, send: Send, machine: Machine, now: float) -> Flight:
         """Start a request, which `write` or `step` writes."""
+        flight = self._begun(send, machine, now)
+        self._route(flight, now)
+        return flight
+
+    def _begun(self, send: Send, machine: Machine, now: float) -> Flight:
         wait_ms = self._settings.request_timeout_ms if send.timeout_ms is None else send.timeout_ms
         flight = Flight(send, machine, wait_ms, now + wait_ms)
         heapq.heappush(self._deadlines, (flight.deadline, next(self._numbers), flight))
         if len(self._deadlines) > self._most_deadlines:
             self._forget_landed()
-        self._route(flight, now)
         return flight
+
+    def adopt(
+        self, node: Node, send: Send, machine: Machine, number: int, sent_at: float, size: int, rest: bytes | None
+    ) -> Flight:
+        """Wait for the answer to a request that was written past the loop."""
+        assert node.link is not None
+        flight = self._begun(send, machine, sent_at)
+        message, version = prepared(send.request, node.link.opening.versions)
+        flight.node, flight.correlation_id, flight.sent_at, flight.size = node, number, sent_at, size
+        flight.api_key = message.api_key or 0
+        node.in_flight[number] = flight
+        node.link.adopt(number, message, version, rest)
+        return flight
+
+    def free_node(self, number: int) -> Node:
+        """Where the next request to a broker goes."""
+        return self._nodes.free(number)
 
     def write(self, flight: Flight, now: float) -> bool:
         """Write a request now if its connection takes it; returns whether it did. If not, a `step` is needed."""

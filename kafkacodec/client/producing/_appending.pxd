@@ -8,16 +8,25 @@ from kafkacodec.client.producing._delivery cimport Delivery, TableDelivery
 from kafkacodec.client.producing._row_cells cimport RowCells
 
 
+cdef class OpenQueue
+
+
 cdef class OpenBatch:
     cdef public BatchBuilder builder
-    cdef public object outcome
-    cdef public int64_t count, size
+    cdef public OpenQueue queue
+    cdef public object outcome, data, producer
+    cdef public int64_t first, count, size, sequence, attempts
     cdef public bint sealed
     cdef bint pends
 
 
 cdef class OpenQueue:
+    cdef public str topic
+    cdef public int64_t number, next_sequence
     cdef public OpenBatch open
+    cdef public object waiting, producer
+    cdef public list flying
+    cdef public bint proven, broken
 
 
 cdef class OpenTopic:
@@ -50,7 +59,7 @@ cdef class FewRows:
 
 
 cdef class Appending:
-    cdef public dict ready, pending, active
+    cdef public dict topics, ready, pending, active
     cdef public bint hashes
     cdef public object loop
     cdef readonly int64_t bytes
@@ -58,6 +67,10 @@ cdef class Appending:
     cdef readonly int64_t drained
     cdef int64_t memory, most
     cdef object is_owned
+    cpdef close(self, OpenQueue queue)
+    cpdef begin(self, OpenQueue queue, OpenBatch batch)
+    cpdef resolved(self, OpenBatch batch)
+    cpdef free(self, int64_t size)
     cdef void take(self, int64_t size) noexcept
     @cython.final
     cdef OpenQueue chosen(self, OpenTopic topic, partition, const k.kc_cell *key)

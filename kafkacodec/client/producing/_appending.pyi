@@ -16,23 +16,40 @@ NAMES: Final[tuple[str, ...]]
 BY_NAME: Final[str]
 """What `send` says of more than two arguments by position."""
 
+SEQUENCES: Final[int]
+"""The number of sequence numbers; they wrap around to 0."""
+
 class OpenBatch:
-    """What `Appending` needs of a batch.
+    """What compiled code needs of a batch: see `Batch`.
 
     Attributes:
         sealed: whether it takes no more records.
     """
 
     builder: BatchBuilder | None
+    queue: Any
     outcome: Outcome
+    data: Any
+    producer: Any
+    first: int
     count: int
     size: int
+    sequence: int
+    attempts: int
     sealed: bool
 
 class OpenQueue:
-    """What `Appending` needs of the queue of a partition."""
+    """What compiled code needs of the queue of a partition: see `PartitionQueue`."""
 
+    topic: str
+    number: int
+    next_sequence: int
     open: Any
+    waiting: Any
+    producer: Any
+    flying: list[Any]
+    proven: bool
+    broken: bool
 
 class OpenTopic:
     """What `Appending` needs of the queues of a topic.
@@ -110,10 +127,12 @@ class Appending:
         most: how many bytes a record may take.
 
     Attributes:
+        topics: the queues of each topic.
         hashes: whether the hash of a record's key chooses its partition; otherwise a function of the application does.
         loop: the client's event loop, for outcomes.
     """
 
+    topics: dict[str, Any]
     ready: dict[str, Any]
     pending: dict[Any, None]
     active: dict[Any, None]
@@ -126,6 +145,15 @@ class Appending:
     @property
     def drained(self) -> int: ...
     def __init__(self, is_owned: Callable[[], bool], memory: int, most: int) -> None: ...
+    def close(self, queue: OpenQueue) -> None:
+        """Close the open batch to more records."""
+
+    def begin(self, queue: OpenQueue, batch: OpenBatch) -> None:
+        """Take a batch, the first of its queue, to be sent, and number its records."""
+
+    def resolved(self, batch: OpenBatch) -> None:
+        """Record that the outcome of a batch, which is in no queue, is known."""
+
     def free(self, size: int) -> None:
         """Count bytes that are queued no longer."""
 

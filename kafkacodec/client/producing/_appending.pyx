@@ -29,6 +29,8 @@ cdef enum:
     FEW = 256               # rows: the minimum cost of the encoder of whole tables is as much
     FEW_OF_PARTITION = 16   # rows: likewise, with what it takes to send a batch of them alone
 
+SEQUENCES = 2**31
+
 
 cdef inline int64_t now_ms() noexcept:
     cdef timespec now
@@ -50,6 +52,7 @@ cdef class OpenTopic:
 
 cdef class Appending:
     def __init__(self, is_owned, int64_t memory, int64_t most):
+        self.topics = {}
         self.ready = {}
         self.pending = {}
         self.active = {}
@@ -62,7 +65,32 @@ cdef class Appending:
         if self.bytes >= self.memory:
             self.full = True
 
-    def free(self, int64_t size):
+    cpdef close(self, OpenQueue queue):
+        cdef OpenBatch batch = queue.open
+        cdef OpenTopic topic
+        if batch is not None:
+            batch.sealed = True
+            queue.open = None
+            queue.waiting.append(batch)
+            topic = self.topics[queue.topic]
+            if topic.sticky is queue:
+                topic.sticky = None
+
+    cpdef begin(self, OpenQueue queue, OpenBatch batch):
+        if batch is queue.open:
+            self.close(queue)
+        queue.waiting.popleft()
+        queue.flying.append(batch)
+        if batch.sequence < 0 and queue.producer is not None and queue.producer[0] >= 0:
+            batch.producer, batch.sequence = queue.producer, queue.next_sequence
+            queue.next_sequence = (queue.next_sequence + batch.count) % SEQUENCES
+        batch.attempts += 1
+
+    cpdef resolved(self, OpenBatch batch):
+        self.pending.pop(batch, None)
+        self.free(batch.size)
+
+    cpdef free(self, int64_t size):
         self.bytes -= size
         if self.full and self.bytes <= self.memory // 2:
             self.full = False

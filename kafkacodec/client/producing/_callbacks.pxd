@@ -21,6 +21,7 @@ cdef class Callbacks:
     cdef public bint whole
     cdef public object failure
     cdef public object unseen   # what was given up; None without that
+    cdef public object shortcut # while its batch is under way past the loop
     cdef public list waiters
     cdef list callbacks
     cdef Callback newest    # for rows of tables

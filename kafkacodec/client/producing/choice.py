@@ -16,13 +16,10 @@ from kafkacodec.client.producing.requests import Packing
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import LEADER_NOT_AVAILABLE
 
-__all__ = ["MISSING_MS", "SEQUENCES", "Choice"]
+__all__ = ["MISSING_MS", "Choice"]
 
 MISSING_MS = 5_000.0
 """How long records wait for a partition that its topic has no longer."""
-
-SEQUENCES = 2**31
-"""The number of sequence numbers; they wrap around to 0."""
 
 
 class Choice:
@@ -83,7 +80,7 @@ class Choice:
                 if busy >= self._settings.max_in_flight_requests_per_connection:
                     break
                 requests.append(Packing())
-            self._start(queue, batch)
+            self.queues.begin(queue, batch)
             requests[at].add(batch)
             at += 1
         if batch is not None:
@@ -153,13 +150,3 @@ class Choice:
         for batch in queue.waiting:
             batch.producer, batch.sequence = None, -1
         return True
-
-    def _start(self, queue: PartitionQueue, batch: Batch) -> None:
-        if batch is queue.open:
-            self.queues.close(queue)
-        queue.waiting.popleft()
-        queue.flying.append(batch)
-        if batch.sequence < 0 and queue.producer is not None and queue.producer != NOBODY:
-            batch.producer, batch.sequence = queue.producer, queue.next_sequence
-            queue.next_sequence = (queue.next_sequence + batch.count) % SEQUENCES
-        batch.attempts += 1

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from asyncio.events import _get_running_loop as running_loop  # None where no loop runs, without an exception
 from bisect import insort
 from collections.abc import Callable
@@ -130,6 +131,11 @@ class Outcome(Callbacks):
     def wait(self, index: int, timeout: float | None) -> bool:
         """Wait until a record is resolved; returns whether it is."""
         self._check_process()
+        if self.shortcut is not None:
+            begun = time.monotonic()
+            if self.shortcut.wait(self, timeout):
+                return True
+            timeout = None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
         known = threading.Lock()
         known.acquire()
         with _lock:

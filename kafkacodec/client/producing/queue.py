@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.chance import RANDOM
 from kafkacodec.client.core.cluster import Cluster
@@ -22,6 +22,9 @@ from kafkacodec.client.producing.outcome import Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
 from kafkacodec.errors import EncodeError, LocalProtocolError
 from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+
+if TYPE_CHECKING:
+    from kafkacodec.client.producing._shortcut import Shortcut
 
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
@@ -50,19 +53,19 @@ class Batch(OpenBatch):
     """
 
     __slots__ = (
-        "attempts", "broken", "data", "deadline", "due_at", "error", "first", "order", "producer", "queue", "retry_at",
-        "sequence",
+        "broken", "deadline", "due_at", "error", "order", "retry_at",
     )  # fmt: skip
+    queue: PartitionQueue
+    data: bytearray | memoryview | None
+    producer: tuple[int, int] | None
 
     def __init__(self, queue: PartitionQueue, order: tuple[int, int], outcome: Outcome, first: int) -> None:
         self.queue = queue
-        self.data: bytearray | memoryview | None = None
         self.order = order
         self.outcome, self.first = outcome, first
         self.deadline = self.due_at = math.inf
-        self.producer: tuple[int, int] | None = None
         self.sequence = -1
-        self.attempts = self.broken = 0
+        self.broken = 0
         self.retry_at = 0.0
         self.error: Exception | None = None
 
@@ -94,18 +97,16 @@ class PartitionQueue(OpenQueue):
         missing_since: since when the topic has partitions, but not this one; None if it has it.
     """
 
-    __slots__ = (
-        "broken", "flying", "missing_since", "next_sequence", "number", "producer", "proven", "topic", "waiting",
-    )  # fmt: skip
+    __slots__ = ("missing_since",)
     open: Batch | None
+    waiting: deque[Batch]
+    flying: list[Batch]
+    producer: tuple[int, int] | None
 
     def __init__(self, topic: str, number: int) -> None:
         self.topic, self.number = topic, number
-        self.waiting: deque[Batch] = deque()
-        self.flying: list[Batch] = []
-        self.producer: tuple[int, int] | None = None
-        self.next_sequence = 0
-        self.proven = self.broken = False
+        self.waiting = deque()
+        self.flying = []
         self.missing_since: float | None = None
 
     @property
@@ -222,12 +223,13 @@ class Queues(Appending):
             costs more than sending. May be read without the lock.
         drained: how often `full` became false. Waiting threads resume the next time it does, even if it is true again
             by then.
+        shortcut: sends batches past the loop where it may; None: nothing is.
         asleep_until: when the driver polls without being woken.
         flush_to: batches with an order up to this are sent without waiting for more records.
     """
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
-        self.topics: dict[str, TopicQueues] = {}
+        self.shortcut: Shortcut | None = None
         self.asleep_until = math.inf
         self.flush_to = -1
         self._cluster = cluster
@@ -280,7 +282,7 @@ class Queues(Appending):
     def append(
         self, topic: TopicQueues, partition: int | None, key: Any, value: Any, headers: Any, timestamp: int
     ) -> tuple[Delivery, bool]:
-        """Queue a record; returns its delivery, and whether the driver must be woken.
+        """Queue a record, or send it; returns its delivery, and whether the driver must be woken.
 
         Raises:
             EncodeError: a type or the size is wrong, or the partition does not exist.
@@ -302,7 +304,8 @@ class Queues(Appending):
             woken = True
         if new:
             self.pend(queue, batch)  # from now on others add to it
-        return made, woken or (new and batch.due_at < self.asleep_until)
+        due = woken or (new and batch.due_at < self.asleep_until)
+        return made, due and (self.shortcut is None or not self.shortcut.write(batch))
 
     def add(self, batch: Batch) -> None:
         """Queue a closed batch, after the open one."""
@@ -318,17 +321,6 @@ class Queues(Appending):
         batch.due_at = now + self._settings.linger_ms
         batch.deadline = now + self._settings.delivery_timeout_ms
         return batch
-
-    def close(self, queue: PartitionQueue) -> None:
-        """Close the open batch to more records."""
-        batch = queue.open
-        if batch is not None:
-            batch.sealed = True
-            queue.open = None
-            queue.waiting.append(batch)
-            topic = self.topics[queue.topic]
-            if topic.sticky is queue:
-                topic.sticky = None
 
     def is_due(self, batch: Batch, now: float) -> bool:
         """Whether an open batch is sent although it is not full."""
@@ -348,11 +340,6 @@ class Queues(Appending):
         """Whether the outcome of every batch up to this order is known."""
         first = next(iter(self.pending), None)
         return first is None or first.order[0] > order
-
-    def resolved(self, batch: Batch) -> None:
-        """Record that the outcome of a batch, which is in no queue, is known."""
-        self.pending.pop(batch, None)
-        self.free(batch.size)
 
     def replace(self, batch: Batch, parts: Iterable[Batch]) -> None:
         """Queue the parts of a batch in its place."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metrics import Metrics
+from kafkacodec.client.producing._appending import SEQUENCES
 from kafkacodec.client.producing._batch import set_producer
-from kafkacodec.client.producing.choice import SEQUENCES, Choice
+from kafkacodec.client.producing.choice import Choice
 from kafkacodec.client.producing.given_up import GivenUp
 from kafkacodec.client.producing.identity import Identity
 from kafkacodec.client.producing.queue import Batch, PartitionQueue, Queues
@@ -40,6 +41,9 @@ from kafkacodec.errors import (
 from kafkacodec.records.compression import compress
 from kafkacodec.shown import counted
 
+if TYPE_CHECKING:
+    from kafkacodec.client.producing.shortcuts import Line, Shortcuts
+
 __all__ = ["Sender"]
 
 _SEQUENCES_LOST: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH)
@@ -54,6 +58,10 @@ class Sender:
         metrics: the metrics to update.
         progress: called without the lock after the outcome of batches or new metadata is known.
         given_up: logs records that were given up; None in transactions, whose end raises why.
+
+    Attributes:
+        queues, cluster, identity: as given.
+        shortcuts: the ways past the loop; None: there are none.
     """
 
     def __init__(
@@ -67,8 +75,9 @@ class Sender:
         given_up: GivenUp | None = None,
     ) -> None:
         self._given_up = given_up
+        self.shortcuts: Shortcuts | None = None
         self.queues, self.identity = queues, identity
-        self._cluster, self._settings = cluster, settings
+        self.cluster, self._settings = cluster, settings
         self._progress = progress
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._acks, self._codec = settings.required_acks, settings.codec
@@ -78,11 +87,8 @@ class Sender:
         self._generation = -1
         self._idle_at = math.inf  # when to look for idle topics
         self._resolved: deque[tuple[Batch, int, int, Exception | None]] = deque()
-        self._records, self._errors = metrics.counter("producer.records"), metrics.counter("producer.record_errors")
-        self._batches, self._bytes = metrics.counter("producer.batches"), metrics.counter("producer.bytes")
-        self._resent = metrics.counter("producer.retries")
-        self._batch_records = metrics.histogram("producer.batch_records")
-        self._batch_bytes = metrics.histogram("producer.batch_bytes")
+        self._counts = metrics.acknowledged_batches()
+        self._errors, self._resent = metrics.counter("producer.record_errors"), metrics.counter("producer.retries")
         metrics.gauge("producer.queue_bytes", lambda: float(queues.bytes))
 
     @property
@@ -113,8 +119,8 @@ class Sender:
             sends.append(self._send(node, request, now))
         if self._resolved:
             self._report()
-        if self._generation != self._cluster.generation:
-            self._generation = self._cluster.generation
+        if self._generation != self.cluster.generation:
+            self._generation = self.cluster.generation
             self.queues.metadata_changed()
             self._progress()
             self._forget_idle(now)
@@ -126,7 +132,7 @@ class Sender:
         if now >= self._idle_at:
             with self.queues.lock:
                 idle = self.queues.idle(now - most)
-            self._cluster.unwant(name for name in idle if name in self._cluster.topics)
+            self.cluster.unwant(name for name in idle if name in self.cluster.topics)
         if now >= self._idle_at or self._idle_at == math.inf:
             self._idle_at = now + most / 2
 
@@ -142,7 +148,7 @@ class Sender:
             passing, name = self.identity.passing, self.identity.transactional_id
             if isinstance(passing, BrokerError):
                 what = "a producer id" if name is None else f"a request for transactional id {name!r}"
-                self._cluster.hindrances.refused(f"{what} is refused", passing.code, now)
+                self.cluster.hindrances.refused(f"{what} is refused", passing.code, now)
             return
         parts = {} if answer.message is None else call.answers(answer.message)
         with self.queues.lock:
@@ -164,6 +170,8 @@ class Sender:
                 failed = failed or resolved[3] is not None
             send.settles = not failed and not self.queues.pending and self.identity.transactional_id is None
         self._report()
+        if self.shortcuts is not None and send.settles and len(call.batches) == 1:
+            self.shortcuts.offer(call.batches[0].queue, answer, now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Retry the batches, unless the error is permanent."""
@@ -173,7 +181,7 @@ class Sender:
             return
         passing = isinstance(error, (ConnectionFailed, DeadlineExceeded, RemoteProtocolError))
         if passing:
-            self._cluster.refresh()
+            self.cluster.refresh()
         with self.queues.lock:
             for batch in call.batches:
                 batch.queue.flying.remove(batch)
@@ -205,16 +213,25 @@ class Sender:
 
     # Sending
 
+    def adopt(self, batch: Batch, line: Line, number: int, sent_at: float, size: int, rest: bytes | None) -> None:
+        """Wait for the answer to a batch that was written past the loop, but for the `rest` of its request."""
+        line.adopt(self._called(line.number, [batch], sent_at), self, number, sent_at, size, rest)
+
     def _send(self, node: int, request: Packing, now: float) -> Send:
-        settings, known = self._settings, self._cluster.topics
-        topic_ids, deadline = {}, math.inf
         for batch in request.batches:
+            self._finish(batch)
+        return self._called(node, request.batches, now)
+
+    def _called(self, node: int, batches: list[Batch], now: float) -> Send:
+        """A request of batches that are finished, which is answered from now on."""
+        settings, known = self._settings, self.cluster.topics
+        topic_ids, deadline = {}, math.inf
+        for batch in batches:
             name = batch.queue.topic
             topic_ids[name] = known[name].topic_id if name in known else None
             deadline = min(deadline, batch.deadline)
-            self._finish(batch)
         call = ProduceCall(
-            request.batches,
+            batches,
             topic_ids,
             acks=self._acks,
             timeout_ms=settings.request_timeout_ms,
@@ -276,11 +293,11 @@ class Sender:
     def _moved(self, queue: PartitionQueue, part: Any, message: Any) -> None:
         """Handle a change of leader; the response may name the new one (KIP-951)."""
         named = part.current_leader
-        known = self._cluster.leader_changed(
+        known = self.cluster.leader_changed(
             queue.topic, queue.number, named.leader_id, named.leader_epoch, message.node_endpoints
         )
         if not known:
-            self._cluster.refresh()
+            self.cluster.refresh()
 
     def _split(self, batch: Batch) -> None:
         """Queue the records of an oversized batch in smaller ones; sequences continue across the parts."""
@@ -298,19 +315,14 @@ class Sender:
 
     def _delivered(self, batch: Batch, offset: int, time: int) -> None:
         batch.queue.proven = True
-        self._records.add(batch.count)
-        self._batches.add()
-        size = 0 if batch.data is None else len(batch.data)
-        self._bytes.add(size)
-        self._batch_records.add(batch.count)
-        self._batch_bytes.add(size)
+        self._counts.add(batch.count, 0 if batch.data is None else len(batch.data))
         self._resolve(batch, offset, time, None)
 
     def _retry(self, batch: Batch, reason: Exception, now: float) -> None:
         batch.error = reason
         if isinstance(reason, BrokerError):
             what = f"records of {batch.queue.topic}-{batch.queue.number} are refused"
-            self._cluster.hindrances.refused(what, reason.code, now)
+            self.cluster.hindrances.refused(what, reason.code, now)
         batch.broken = batch.broken + 1 if isinstance(reason, RemoteProtocolError) else 0
         over = batch.attempts > self._retries or batch.broken >= MOST_BROKEN
         if over or not self._choice.resends or self.identity.ended:
@@ -334,7 +346,7 @@ class Sender:
 
     def _fail_missing(self, queue: PartitionQueue) -> None:
         """Fail the batches of a partition that its topic has no longer."""
-        count = counted(len(self._cluster.topics[queue.topic].partitions), "partition")
+        count = counted(len(self.cluster.topics[queue.topic].partitions), "partition")
         text = f"{queue.topic}-{queue.number} is not there: topic {queue.topic!r} has only {count} now"
         while (batch := queue.first) is not None:
             self._remove_first(queue)
@@ -343,8 +355,8 @@ class Sender:
     def _because(self, batch: Batch) -> str:
         if batch.error is not None:
             return f": {batch.error}"
-        if self._cluster.leader(batch.queue.topic, batch.queue.number) is None:
-            last = self._cluster.last_error
+        if self.cluster.leader(batch.queue.topic, batch.queue.number) is None:
+            last = self.cluster.last_error
             return ": the partition has no leader" + (f" ({last})" if last else "")
         return f": no producer id: {self.identity.passing}" if self.identity.passing is not None else ""
 
