@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
@@ -288,10 +287,11 @@ class Producer(TableProducer, AsyncClient):
             return
         from kafkacodec.client.producing.shortcuts import shortcuts_of
 
-        limit_ms = min(SLOW_MS, own.request_timeout_ms, own.delivery_timeout_ms)
-        ring = partial(network.loop.call_soon_threadsafe, network.wake)
-        self._sender.shortcuts = shortcuts_of(self._sender, network.metrics, network.line, ring, limit_ms)
-        tell_sleeper(network.loop, self._sender.shortcuts.shortcut)
+        limit_ms = min(SLOW_MS + 1, own.request_timeout_ms, own.delivery_timeout_ms)  # as its timer is late by less
+        sender, parts = self._sender, (self._queues, network.cluster, self._sender.identity, network.metrics)
+        more: Any = {"adopt": sender.adopt, "line": network.line, "ring": network.wake_soon, "limit_ms": limit_ms}
+        sender.shortcuts = shortcuts_of(*parts, **more)
+        tell_sleeper(network.loop, sender.shortcuts.shortcut)
 
     def _make_ready(self, own: TopicQueues) -> None:
         """From now on records of a topic may go into its open batches at once, if the application has no say in it."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from kafkacodec.client.core.calls import Machine, Send
     from kafkacodec.client.driver.link import Link
-    from kafkacodec.client.driver.network import Network
     from kafkacodec.client.driver.node import Node
 
 __all__ = ["Line"]
+
+
+class _Network(Protocol):
+    """What is needed of a `Network`."""
+
+    answered_at: float
+
+    def adopt(
+        self, node: Node, send: Send, machine: Machine, number: int, sent_at: float, size: int, rest: bytes | None
+    ) -> None:
+        """See `Network`."""
 
 
 class Line:
@@ -25,7 +35,7 @@ class Line:
 
     __slots__ = ("_link", "connection", "epoll", "fd", "is_free", "network", "node", "number")
 
-    def __init__(self, network: Network, node: Node, link: Link, fd: int, epoll: int) -> None:
+    def __init__(self, network: _Network, node: Node, link: Link, fd: int, epoll: int) -> None:
         self.network, self.node, self._link = network, node, link
         self.fd, self.epoll = fd, epoll
         self.number, self.connection = node.number, link.opening.connection

@@ -3,7 +3,6 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from kafkacodec.client.producing._shortcut import Shortcut
 from kafkacodec.client.producing.given_up import Unseen
 
 class Callback:
@@ -25,7 +24,7 @@ class Callbacks:
         queued, whole: of the rows of a table, how many are queued, and whether these are all.
         waiters: of threads, the index that each waits for, and a lock that is released once it is known; None if there
             were none.
-        shortcut: by which its batch is under way past the loop; None if it is not.
+        shortcut: the `Shortcut` by which its batch is under way past the loop; None if it is not.
         unseen: the records that were given up, and whether somebody has looked at them; None without such records.
     """
 
@@ -35,7 +34,7 @@ class Callbacks:
     queued: int
     whole: bool
     waiters: list[tuple[int, Lock]] | None
-    shortcut: Shortcut | None
+    shortcut: Any
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None: ...
     @property
     def parts(self) -> list[Any]: ...

@@ -1,10 +1,13 @@
 from collections.abc import Callable
 from threading import RLock
-from typing import Any
+from typing import Any, Final
 
 from kafkacodec.client.core.metrics import BatchCounts, RequestCounts
 from kafkacodec.client.producing._appending import Appending, OpenBatch
 from kafkacodec.client.producing._callbacks import Callbacks
+
+MOST_ANSWER: Final[int]
+"""The most bytes of an answer that a thread takes itself."""
 
 class Way:
     """What a thread needs to send batches of one partition.
@@ -13,12 +16,9 @@ class Way:
         line: the connection, see `Line`.
         producer: the producer id and epoch of the partition.
         frame: returns what precedes and follows so many bytes of records in a request, and their number.
-        answer: the usual answer, in which the 8 bytes of the offset, the time and the first offset of the log differ,
-            and the correlation id.
+        answer: the usual answer, of `MOST_ANSWER` bytes at most. From one to the next the correlation id differs, and
+            the 8 bytes of each: the offset, the time and the first offset of the log.
         offset_at, time_at, start_at: their places.
-
-    Raises:
-        ValueError: the answer has more bytes than are looked at.
     """
 
     def __init__(

@@ -96,10 +96,12 @@ cdef enum:
     NUMBER_AT = 8           # of the correlation id in a request, with its size
     ANSWER_NUMBER_AT = 4    # likewise in an answer
     MOST_HEAD = 1024        # bytes of a request before its records
-    MOST_ANSWER = 1024
+    ANSWER_BYTES = 1024     # that are looked at
     MOST_BATCH = 1 << 16    # what a socket takes at once
-    MOST_FRAMES = 256       # sizes of batches
+    MOST_FRAMES = 64        # sizes of batches
     MOST_WAIT = 1000        # seconds: the loop wakes long before
+
+MOST_ANSWER = ANSWER_BYTES
 
 
 cdef double now_ms() noexcept:
@@ -142,8 +144,6 @@ cdef object part_of(OpenBatch batch, int64_t offset, int64_t time):
 
 cdef class Way:
     def __init__(self, line, producer, frame, bytes answer not None, int offset_at, int time_at, int start_at):
-        if len(answer) > MOST_ANSWER:
-            raise ValueError("the answer is too large")
         self.line, self.connection, self.node, self.network = line, line.connection, line.node, line.network
         self.fd, self.epoll = line.fd, line.epoll
         self.producer = producer
@@ -293,8 +293,8 @@ cdef class Shortcut:
 
     cdef bint take(self, OpenBatch batch) except -1:
         """Take the answer if it is the usual one."""
-        cdef unsigned char answer[MOST_ANSWER + 1]
-        cdef unsigned char usual[MOST_ANSWER]
+        cdef unsigned char answer[ANSWER_BYTES + 1]
+        cdef unsigned char usual[ANSWER_BYTES]
         cdef Way way = self.way
         cdef Py_ssize_t size = PyBytes_GET_SIZE(way.answer)
         cdef bint collects

@@ -228,6 +228,8 @@ class Queues(Appending):
         flush_to: batches with an order up to this are sent without waiting for more records.
     """
 
+    topics: dict[str, TopicQueues]
+
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
         self.shortcut: Shortcut | None = None
         self.asleep_until = math.inf

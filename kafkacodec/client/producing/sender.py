@@ -60,7 +60,7 @@ class Sender:
         given_up: logs records that were given up; None in transactions, whose end raises why.
 
     Attributes:
-        queues, cluster, identity: as given.
+        queues, identity: as given.
         shortcuts: the ways past the loop; None: there are none.
     """
 
@@ -77,7 +77,7 @@ class Sender:
         self._given_up = given_up
         self.shortcuts: Shortcuts | None = None
         self.queues, self.identity = queues, identity
-        self.cluster, self._settings = cluster, settings
+        self._cluster, self._settings = cluster, settings
         self._progress = progress
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._acks, self._codec = settings.required_acks, settings.codec
@@ -119,8 +119,8 @@ class Sender:
             sends.append(self._send(node, request, now))
         if self._resolved:
             self._report()
-        if self._generation != self.cluster.generation:
-            self._generation = self.cluster.generation
+        if self._generation != self._cluster.generation:
+            self._generation = self._cluster.generation
             self.queues.metadata_changed()
             self._progress()
             self._forget_idle(now)
@@ -132,7 +132,7 @@ class Sender:
         if now >= self._idle_at:
             with self.queues.lock:
                 idle = self.queues.idle(now - most)
-            self.cluster.unwant(name for name in idle if name in self.cluster.topics)
+            self._cluster.unwant(name for name in idle if name in self._cluster.topics)
         if now >= self._idle_at or self._idle_at == math.inf:
             self._idle_at = now + most / 2
 
@@ -148,7 +148,7 @@ class Sender:
             passing, name = self.identity.passing, self.identity.transactional_id
             if isinstance(passing, BrokerError):
                 what = "a producer id" if name is None else f"a request for transactional id {name!r}"
-                self.cluster.hindrances.refused(f"{what} is refused", passing.code, now)
+                self._cluster.hindrances.refused(f"{what} is refused", passing.code, now)
             return
         parts = {} if answer.message is None else call.answers(answer.message)
         with self.queues.lock:
@@ -181,7 +181,7 @@ class Sender:
             return
         passing = isinstance(error, (ConnectionFailed, DeadlineExceeded, RemoteProtocolError))
         if passing:
-            self.cluster.refresh()
+            self._cluster.refresh()
         with self.queues.lock:
             for batch in call.batches:
                 batch.queue.flying.remove(batch)
@@ -224,7 +224,7 @@ class Sender:
 
     def _called(self, node: int, batches: list[Batch], now: float) -> Send:
         """A request of batches that are finished, which is answered from now on."""
-        settings, known = self._settings, self.cluster.topics
+        settings, known = self._settings, self._cluster.topics
         topic_ids, deadline = {}, math.inf
         for batch in batches:
             name = batch.queue.topic
@@ -293,11 +293,11 @@ class Sender:
     def _moved(self, queue: PartitionQueue, part: Any, message: Any) -> None:
         """Handle a change of leader; the response may name the new one (KIP-951)."""
         named = part.current_leader
-        known = self.cluster.leader_changed(
+        known = self._cluster.leader_changed(
             queue.topic, queue.number, named.leader_id, named.leader_epoch, message.node_endpoints
         )
         if not known:
-            self.cluster.refresh()
+            self._cluster.refresh()
 
     def _split(self, batch: Batch) -> None:
         """Queue the records of an oversized batch in smaller ones; sequences continue across the parts."""
@@ -322,7 +322,7 @@ class Sender:
         batch.error = reason
         if isinstance(reason, BrokerError):
             what = f"records of {batch.queue.topic}-{batch.queue.number} are refused"
-            self.cluster.hindrances.refused(what, reason.code, now)
+            self._cluster.hindrances.refused(what, reason.code, now)
         batch.broken = batch.broken + 1 if isinstance(reason, RemoteProtocolError) else 0
         over = batch.attempts > self._retries or batch.broken >= MOST_BROKEN
         if over or not self._choice.resends or self.identity.ended:
@@ -346,7 +346,7 @@ class Sender:
 
     def _fail_missing(self, queue: PartitionQueue) -> None:
         """Fail the batches of a partition that its topic has no longer."""
-        count = counted(len(self.cluster.topics[queue.topic].partitions), "partition")
+        count = counted(len(self._cluster.topics[queue.topic].partitions), "partition")
         text = f"{queue.topic}-{queue.number} is not there: topic {queue.topic!r} has only {count} now"
         while (batch := queue.first) is not None:
             self._remove_first(queue)
@@ -355,8 +355,8 @@ class Sender:
     def _because(self, batch: Batch) -> str:
         if batch.error is not None:
             return f": {batch.error}"
-        if self.cluster.leader(batch.queue.topic, batch.queue.number) is None:
-            last = self.cluster.last_error
+        if self._cluster.leader(batch.queue.topic, batch.queue.number) is None:
+            last = self._cluster.last_error
             return ": the partition has no leader" + (f" ({last})" if last else "")
         return f": no producer id: {self.identity.passing}" if self.identity.passing is not None else ""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec.client.core.calls import Answer, Machine, Send
-from kafkacodec.client.producing._shortcut import Shortcut, Way
+from kafkacodec.client.producing._shortcut import MOST_ANSWER, Shortcut, Way
 from kafkacodec.messages.keys import PRODUCE
 from kafkacodec.protocol.frames import encode_request, encode_response
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from kafkacodec.client.core.metrics import Metrics
     from kafkacodec.client.producing.identity import Identity
     from kafkacodec.client.producing.queue import PartitionQueue, Queues
-    from kafkacodec.client.producing.sender import Sender
 
 __all__ = ["Line", "Shortcuts", "shortcuts_of"]
 
@@ -118,37 +116,45 @@ def _around(request: Any, version: int, client_id: str | None, size: int) -> tup
         part.records = byte * size
         frames.append(encode_request(request, version, 0, client_id))
     part.records = b""
-    head = os.path.commonprefix(frames)
-    return head, frames[0][len(head) + size :], size
+    at = _differ(*frames)
+    return frames[0][:at], frames[0][at + size :], size
 
 
 def _usual(answer: Answer) -> tuple[bytes, int, int, int] | None:
     """An answer like this one, and where what differs from one to the next is in it. None if it is not usual."""
     message = answer.message
-    (topic,) = message.responses
-    (part,) = topic.partition_responses
-    if part.error_code or message.throttle_time_ms:
+    parts = [part for topic in message.responses for part in topic.partition_responses]
+    if len(parts) != 1 or parts[0].error_code or message.throttle_time_ms:
         return None
     usual, places = encode_response(message, answer.version, 0), []
-    if answer.frame is None or len(usual) != answer.frame.nbytes:
+    if answer.frame is None or len(usual) != answer.frame.nbytes or len(usual) > MOST_ANSWER:
         return None
     for name in _DIFFERING:
-        value = getattr(part, name)
-        setattr(part, name, ~value)  # each of its bytes is another one
-        places.append(len(os.path.commonprefix([usual, encode_response(message, answer.version, 0)])))
-        setattr(part, name, value)
+        value = getattr(parts[0], name)
+        setattr(parts[0], name, ~value)  # each of its bytes is another one
+        places.append(_differ(usual, encode_response(message, answer.version, 0)))
+        setattr(parts[0], name, value)
     return usual, places[0], places[1], places[2]
 
 
+def _differ(one: bytes, other: bytes) -> int:
+    """Where two texts of one length differ first."""
+    return next(at for at, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
+
+
 def shortcuts_of(
-    sender: Sender,
+    queues: Queues,
+    cluster: Cluster,
+    identity: Identity,
     metrics: Metrics,
+    *,
+    adopt: Callable[..., None],
     line: Callable[[int], Line | None],
     ring: Callable[[], object],
     limit_ms: float,
 ) -> Shortcuts:
-    """The ways past the loop for a sender. `line` is as for `Shortcuts`, the others as for `Shortcut`."""
-    queues = sender.queues
+    """The ways past the loop for these parts of a producer. The others are as for `Shortcut`, and `line` for
+    `Shortcuts`."""
     counts = metrics.requests_of(PRODUCE), metrics.acknowledged_batches()
-    shortcut = Shortcut(queues, queues.lock, *counts, sender.adopt, ring, limit_ms)
-    return Shortcuts(queues, sender.cluster, sender.identity, shortcut, line)
+    shortcut = Shortcut(queues, queues.lock, *counts, adopt, ring, limit_ms)
+    return Shortcuts(queues, cluster, identity, shortcut, line)
