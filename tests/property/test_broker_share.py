@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from kafkacodec.broker.state.sharing.batches import Batch, combined
-from kafkacodec.broker.state.sharing.partition import ACCEPT, REJECT, RELEASE, Acknowledged, SharePartition, Wanted
+from kafkacodec.broker.state.sharing.deliveries import ACCEPT, REJECT, RELEASE, Acknowledged, Wanted
+from kafkacodec.broker.state.sharing.partition import SharePartition
 
 MOST = 3
 STEPS = st.lists(

@@ -211,7 +211,7 @@ def test_share_groups_get_nothing_while_they_are_over_and_records_are_locked(bro
         joined = [wire.ask("ShareGroupHeartbeat", 1, subscribed_topic_names=["orders"], **member) for _ in range(2)]
         topic = joined[1].assignment.topic_partitions[0].topic_id
         asked = {"topics": [{"topic_id": topic, "partitions": [{"partition_index": 0}]}], "max_bytes": 1 << 20}
-        asked |= member | {"max_records": 10, "batch_size": 10}
+        asked |= member | {"max_records": 10, "batch_size": 10, "max_wait_ms": 20_000}
         answer = wire.ask("ShareFetch", 1, share_session_epoch=0, **asked)
         assert answer.throttle_time_ms > 1000
         assert (answer.error_code, answer.responses) == (0, [])

@@ -229,6 +229,12 @@ def test_a_fetch_of_no_bytes_gets_no_records() -> None:
         assert acquired(fetch(wire, "m", topic, share_session_epoch=1)) == [(0, 0, 1)]
 
 
+def test_a_session_without_partitions_has_nothing_to_wait_for() -> None:
+    with kc.broker.serve(topics=["jobs"]) as broker, wire_to(broker) as wire:
+        topic = joined(wire, "m")
+        assert not fetch(wire, "m", topic, topics=[], max_wait_ms=60_000).responses
+
+
 def test_a_coordinator_that_refuses_lets_the_partition_be_read_anew() -> None:
     """Offsets that were altered count for those who still read once what they say is refused."""
     with kc.broker.serve(topics=["jobs"]) as broker, wire_to(broker) as wire:

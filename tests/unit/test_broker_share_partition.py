@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kafkacodec.broker.state.sharing.batches import Batch, combined
-from kafkacodec.broker.state.sharing.partition import ACCEPT, GAP, REJECT, RELEASE, RENEW, SharePartition, Wanted
+from kafkacodec.broker.state.sharing.deliveries import ACCEPT, GAP, REJECT, RELEASE, RENEW, Wanted
+from kafkacodec.broker.state.sharing.partition import SharePartition
 
 THREES = [(0, 2), (3, 5), (6, 8), (9, 11)]
 """Four batches of three records."""

@@ -20,7 +20,7 @@ from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
-    from kafkacodec.broker.state.sharing.partition import Dead
+    from kafkacodec.broker.state.sharing.deliveries import Dead
     from kafkacodec.broker.topics.partition import Partition
 
 __all__ = ["DeadLetters", "enabling"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.sharing.sessions import Owner, SharePlace
-from kafkacodec.broker.state.sharing.partition import Acquired, SharePartition, Wanted
+from kafkacodec.broker.state.sharing.deliveries import Acquired, Wanted
+from kafkacodec.broker.state.sharing.partition import SharePartition
 from kafkacodec.broker.topics.committed import aborted_batches
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records.headers import scan
@@ -67,9 +68,10 @@ class ShareFetching:
         found = [self._node.shares.partitions.log(place) for place in self._places]
         return [log.key for log in found if log is not None]
 
-    def enough(self, now: float) -> bool:
+    def enough(self) -> bool:
         """Whether there are enough bytes, or an error to report."""
-        total, some = 0, False
+        total, some, moved = 0, False, False
+        read: set[SharePlace] = set()
         for at, place in enumerate(self._places):
             if place in self._fresh and some and total >= self._wants.min_bytes:
                 del self._places[at:]
@@ -80,12 +82,22 @@ class ShareFetching:
                 return True
             if not self._node.brokers.leads(self._wants.owner.broker, *log.key):
                 return True
-            piece = self._read(log, shared, now)
-            if piece is not None:
-                total += len(piece.records)
-                some = True
+            offset = self._offset(shared)
+            if offset is None:
+                continue
+            some = True
+            if offset != shared.looked_at:
+                read.add(place)
+                if offset < log.start_offset:
+                    moved = True
+                    continue
+                shared.looked_at = offset
+            total += len(self._read(log, max(offset, log.start_offset)).records)
         self._fresh = set()
-        return some and total >= self._wants.min_bytes
+        if moved or (some and total >= self._wants.min_bytes):
+            self._places.sort(key=read.__contains__)  # as Apache Kafka: first those of which it knows where they are
+            return True
+        return False
 
     def take(self, now: float) -> list[tuple[SharePlace, Any]]:
         """Deliver available records: a row for each partition."""
@@ -105,27 +117,29 @@ class ShareFetching:
                 row.error_code = errors.NOT_LEADER_OR_FOLLOWER
             elif shared is None:
                 row.error_code = errors.UNKNOWN_SERVER_ERROR
-            elif left > 0:
+            else:
                 left -= self._fill(row, place, log, shared, left, now)
         return rows
 
-    def _read(self, log: Partition, shared: SharePartition, now: float) -> Piece | None:
-        """Return the available records of a partition."""
-        if shared.start < 0:
-            shared.begin(self._settings.first_offset(log, now))
-        shared.delete_before(log.start_offset)
-        offset = shared.next_offset
-        end = log.last_stable_offset if self._settings.committed else log.high_watermark
-        if shared.is_full or offset >= end or self._wants.max_bytes <= 0:
-            return None
+    def _offset(self, shared: SharePartition) -> int | None:
+        """Where a partition is read; None if it is not."""
+        return None if shared.is_full or self._wants.max_bytes <= 0 else shared.next_offset
+
+    def _read(self, log: Partition, offset: int) -> Piece:
+        """Return records of a partition."""
         room = self._wants.max_bytes // max(1, len(self._places))
         return log.read(offset, room, at_least_one=True, committed=self._settings.committed)
 
     def _fill(self, row: Any, place: SharePlace, log: Partition, shared: SharePartition, left: int, now: float) -> int:
-        """Deliver records of a partition; return their number."""
-        piece = self._read(log, shared, now)
-        if piece is None:
+        """Deliver records of a partition; return their number. Where the log's start has passed it, the next does."""
+        offset = self._offset(shared)
+        if offset is not None and offset < log.start_offset:
+            shared.delete_before(log.start_offset)
             return 0
+        end = log.last_stable_offset if self._settings.committed else log.high_watermark
+        if offset is None or offset >= end or left <= 0:
+            return 0
+        piece = self._read(log, offset)
         heads = scan(piece.records, columns=_COLUMNS, verify_crc=False, on_error="stop")
         batches = list(zip(*(heads[name].tolist() for name in _COLUMNS), strict=True))
         wants, until = self._wants, now + self._settings.lock_ms

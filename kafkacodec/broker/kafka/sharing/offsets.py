@@ -47,8 +47,8 @@ class Shares:
 
     def disconnected(self, connection: Any, now: float) -> Effect:
         """Release the records of a connection's members."""
-        owners = self.sessions.of_connection(connection)
-        return NOTHING if not owners else _all([self.partitions.release(owner, now) for owner in owners])
+        ended = self.sessions.of_connection(connection)
+        return _all([self.partitions.release(one.owner, one.places, now) for one in ended]) if ended else NOTHING
 
 
 def describe_share_group_offsets(node: Node, request: Request) -> Any:

@@ -14,7 +14,8 @@ from kafkacodec.broker.kafka.sharing.dead_letters import DeadLetters
 from kafkacodec.broker.kafka.sharing.sessions import Owner, SharePlace
 from kafkacodec.broker.options import is_true
 from kafkacodec.broker.state.sharing.batches import Batch
-from kafkacodec.broker.state.sharing.partition import RENEW, Acknowledged, Change, SharePartition
+from kafkacodec.broker.state.sharing.deliveries import RENEW, Acknowledged
+from kafkacodec.broker.state.sharing.partition import Change, SharePartition
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.net.service import NOTHING, Effect, together
 
@@ -133,7 +134,10 @@ class SharePartitions:
                     key = group, topic.topic_id, part.partition
                     if not part.error_code and key not in self._open:
                         batches = [Batch(**row.to_dict()) for row in part.state_batches]
-                        shared = SharePartition(part.start_offset, batches, *self.settings(group).limits)
+                        settings, log = self.settings(group), self.log(SharePlace(*key[1:]))
+                        shared = SharePartition(part.start_offset, batches, *settings.limits)
+                        if shared.start < 0 and log is not None:
+                            shared.begin(settings.first_offset(log, now))
                         self._open[key] = OpenShare(shared, part.state_epoch)
             return then()
 
@@ -174,13 +178,14 @@ class SharePartitions:
         self.lock(owner.group, place, until)
         return self._write(owner.group, place, found, change, then, now)
 
-    def release(self, owner: Owner, now: float) -> Effect:
-        """Release all records that a member has from the partitions of a broker."""
+    def release(self, owner: Owner, places: Iterable[SharePlace], now: float) -> Effect:
+        """Release the records that a member has from partitions of a broker, those of its session."""
         effects = []
-        for (group, topic_id, number), found in list(self._open.items()):
-            if group == owner.group and self._leads(owner.broker, topic_id, number):
+        for place in places:
+            found = self._open.get((owner.group, *place))
+            if found is not None and self._leads(owner.broker, *place):
                 change = found.shared.release(owner.member)
-                effects.append(self._write(group, SharePlace(topic_id, number), found, change, _nothing, now))
+                effects.append(self._write(owner.group, place, found, change, _nothing, now))
         return together(effects)
 
     def _leads(self, broker: int, topic_id: uuid.UUID, number: int) -> bool:

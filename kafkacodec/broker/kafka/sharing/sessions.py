@@ -77,9 +77,9 @@ class ShareSessions:
         session.epoch = 1 if epoch == _LAST else epoch + 1
         return session
 
-    def of_connection(self, connection: Any) -> list[Owner]:
-        """End the sessions of a connection; whose they were."""
-        owners = [owner for owner, session in self._sessions.items() if session.connection is connection]
-        for owner in owners:
-            del self._sessions[owner]
-        return owners
+    def of_connection(self, connection: Any) -> list[ShareSession]:
+        """End the sessions of a connection, and return them."""
+        ended = [session for session in self._sessions.values() if session.connection is connection]
+        for session in ended:
+            del self._sessions[session.owner]
+        return ended

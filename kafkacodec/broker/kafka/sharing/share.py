@@ -10,9 +10,9 @@ from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.sharing.fetches import ShareFetching, ShareTake
 from kafkacodec.broker.kafka.sharing.sessions import FINAL, INITIAL, Owner, SharePlace, ShareSession
 from kafkacodec.broker.state.sharing.calls import LONGEST_ID
-from kafkacodec.broker.state.sharing.partition import RENEW, Acknowledged
+from kafkacodec.broker.state.sharing.deliveries import RENEW, Acknowledged
 from kafkacodec.datatypes import NamedTuple
-from kafkacodec.net.service import NOTHING, Effect, Reply, together
+from kafkacodec.net.service import NOTHING, Effect, Fate, Reply, together
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -53,25 +53,30 @@ def share_fetch(node: Node, request: Request) -> Any:
     )
     if isinstance(session, int):
         return response(error_code=session)
+    if message.share_session_epoch == FINAL:
+        return _last_fetch(node, request, session)
     _update(session, message)
+    both = _Both(node, request, session)
+    results: _Results = {}
+    said = _say(node, request, session.owner, results, both.acknowledged)
+    if any(result.fails for result in results.values()):
+        return said
+    return together([said, _fetch(node, request, session, both)])
+
+
+def _last_fetch(node: Node, request: Request, session: ShareSession) -> Effect:
+    """End a session: what the member still has of its partitions is released after the acknowledgements."""
+    held = list(session.places)
+    session.places.clear()
 
     def acknowledged(results: _Results) -> Effect:
         if any(result.fails for result in results.values()):
-            return _failed(node, request, response)
-        if message.share_session_epoch == FINAL:
-            session.places.clear()  # everything requested has an answer
-            places = [
-                SharePlace(topic.topic_id, part.partition_index)
-                for topic in message.topics
-                for part in topic.partitions
-            ]
-            answer = _answer(node, session, [(place, _row(place)) for place in places], results)
-            return together(
-                [node.shares.partitions.release(session.owner, request.now), node.reply(request.to, answer)]
-            )
-        return _fetch(node, request, session, results)
+            return _failed(node, request, messages.ShareFetchResponse)
+        answer = _answer(node, session, [], results)
+        released = node.shares.partitions.release(session.owner, held, request.now)
+        return together([released, node.reply(request.to, answer)])
 
-    return _say(node, request, session.owner, acknowledged)
+    return _say(node, request, session.owner, {}, acknowledged)
 
 
 def _may_read(node: Node, request: Request, place: SharePlace) -> bool:
@@ -104,10 +109,11 @@ def share_acknowledge(node: Node, request: Request) -> Any:
         answer.responses = list(rows.values())
         effect = node.reply(request.to, answer)
         if message.share_session_epoch == FINAL:
-            return together([node.shares.partitions.release(session.owner, request.now), effect])
+            released = node.shares.partitions.release(session.owner, session.places, request.now)
+            return together([released, effect])
         return effect
 
-    return _say(node, request, session.owner, acknowledged, every=True)
+    return _say(node, request, session.owner, {}, acknowledged, every=True)
 
 
 def _failed(node: Node, request: Request, response: Any) -> Effect:
@@ -140,12 +146,13 @@ def _update(session: ShareSession, message: Any) -> None:
 
 
 def _say(
-    node: Node, request: Request, owner: Owner, then: Callable[[_Results], Effect], *, every: bool = False
-) -> Effect:
-    """Apply the acknowledgements of a request, and continue when all are written.
+    node: Node, request: Request, owner: Owner, results: _Results, then: Callable[[_Results], Effect], *,
+    every: bool = False,
+) -> Effect:  # fmt: skip
+    """Apply the acknowledgements of a request, note the outcomes in `results`, and continue when all are written.
 
-    With `every`, each partition has a result if any has acknowledgements, and those that cannot be acknowledged have
-    one in any case; otherwise only those with some.
+    Each partition has a result if any has acknowledgements; with `every`, those that cannot be acknowledged have one in
+    any case.
     """
     message = request.message
     renews = request.version >= _RENEWS and message.is_renew_ack
@@ -154,9 +161,8 @@ def _say(
     for topic in message.topics:
         for part in topic.partitions:
             place, rows = SharePlace(topic.topic_id, part.partition_index), part.acknowledgement_batches
-            if rows or (every and (some or _error_of(node, request, owner, place))):
+            if some or (every and _error_of(node, request, owner, place)):
                 said.setdefault(place, []).extend(rows)
-    results: _Results = {}
 
     def done(place: SharePlace, result: _Result) -> Effect:
         results[place] = result
@@ -190,6 +196,8 @@ def _say_of(
     if not _is_valid(rows, renews):
         return done(place, _Result(errors.INVALID_REQUEST))
     shared = node.shares.partitions.find(owner.group, place)
+    if not rows:
+        return done(place, _Result(errors.NONE))
     if shared is None:
         return done(place, _Result(errors.UNKNOWN_TOPIC_OR_PARTITION, "the group does not read this partition"))
     said = [Acknowledged(row.first_offset, row.last_offset, row.acknowledge_types) for row in rows]
@@ -220,7 +228,56 @@ def _is_valid(rows: list[Any], renews: bool) -> bool:
 # Fetches
 
 
-def _fetch(node: Node, request: Request, session: ShareSession, results: _Results) -> Effect:
+class _Both:
+    """The two parts of a fetch's answer: what it reads, and the outcomes of its acknowledgements.
+
+    As in Apache Kafka, it reads while these are written, so that what they release comes with a later answer, or with
+    this one if it has to wait.
+    """
+
+    def __init__(self, node: Node, request: Request, session: ShareSession) -> None:
+        self._node, self._request, self._session = node, request, session
+        self._rows: list[tuple[SharePlace, Any]] | None = None
+        self._results: _Results | None = None
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the outcomes are known."""
+        return self._results is not None
+
+    def acknowledged(self, results: _Results) -> Effect:
+        """Take the outcomes."""
+        if any(result.fails for result in results.values()):
+            return _failed(self._node, self._request, messages.ShareFetchResponse)
+        self._results = results
+        if self._rows is None:
+            return NOTHING
+        effect: Effect = self._node.reply(self._request.to, self._together(self._rows, results))
+        return effect
+
+    def answer(self, rows: Any) -> None:
+        """Take what was read, as the address of a reply."""
+        if isinstance(rows, Fate):
+            self._request.to.answer(rows)
+        elif self._results is None:
+            self._rows = rows
+        else:
+            self._request.to.answer(self._together(rows, self._results))
+
+    def _together(self, rows: list[tuple[SharePlace, Any]], results: _Results) -> Any:
+        answer = _answer(self._node, self._session, rows, results)
+        places = self._session.places
+        if self._request.message.share_session_epoch == INITIAL:  # what it has not reached comes only with news
+            for place in places.keys() - dict(rows).keys():
+                places[place] = False
+        else:
+            for place, row in rows:  # others come first the next time
+                if row.records and place in places:
+                    places[place] = places.pop(place)
+        return answer
+
+
+def _fetch(node: Node, request: Request, session: ShareSession, both: _Both) -> Effect:
     message = request.message
     places = list(session.places)
     if places:  # others come first each time
@@ -233,27 +290,30 @@ def _fetch(node: Node, request: Request, session: ShareSession, results: _Result
     denied = {place for place in places if not _may_read(node, request, place)}
     known = [place for place in places if place not in denied and node.shares.partitions.log(place) is not None]
     fresh = {place for place in known if node.shares.partitions.find(session.owner.group, place) is None}
-    fetching = ShareFetching(node, take, places, fresh, denied)
+    waits = message.max_wait_ms > 0 and bool(places)
+    if not waits:  # nor for partitions to be opened
+        places = [place for place in places if place not in fresh]
+    fetching = ShareFetching(node, take, places, fresh if waits else set(), denied)
 
     def opened() -> Effect:
-        parked = _Parked(node, request, session, fetching, results)
-        if message.max_wait_ms <= 0 or parked.enough():
+        parked = _Parked(node, request, fetching, both)
+        if fetching.enough() or not waits:
             return Effect((), [parked.answer(request.now)])
         node.waiting.park(parked, parked.logs)
         return NOTHING
 
-    effect: Effect = node.shares.partitions.open(session.owner.group, known, opened, request.now)
-    return effect
+    if waits:
+        effect: Effect = node.shares.partitions.open(session.owner.group, known, opened, request.now)
+        return effect
+    opening = node.shares.partitions.open(session.owner.group, known, lambda: NOTHING, request.now)
+    return together([opened(), opening])
 
 
 class _Parked:
     """A fetch that waits for records."""
 
-    def __init__(
-        self, node: Node, request: Request, session: ShareSession, fetching: ShareFetching, results: _Results
-    ) -> None:
-        self._node, self._to, self._session_of_fetch = node, request.to, session
-        self._fetching, self._results = fetching, results
+    def __init__(self, node: Node, request: Request, fetching: ShareFetching, both: _Both) -> None:
+        self._node, self._fetching, self._both = node, fetching, both
         self.session = request.session
         self.deadline = request.received + max(0, request.message.max_wait_ms)
 
@@ -263,13 +323,12 @@ class _Parked:
         return self._fetching.logs
 
     def enough(self) -> bool:
-        """Whether there are as many bytes as it waits for."""
-        return self._fetching.enough(self._node.shares.now)
+        """Whether there are as many bytes as it waits for; not before its acknowledgements have released theirs."""
+        return self._both.is_said and self._fetching.enough()
 
     def answer(self, now: float) -> Reply:
-        """The answer, with what there is."""
-        rows = self._fetching.take(self._node.shares.now)
-        return Reply(self._to, _answer(self._node, self._session_of_fetch, rows, self._results))
+        """What there is, as a part of the answer."""
+        return Reply(self._both, self._fetching.take(self._node.shares.now))
 
 
 def _row(place: SharePlace) -> Any:

@@ -12,15 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kafkacodec.broker.state.sharing.batches import Batch, combined
+from kafkacodec.broker.state.sharing.deliveries import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Acknowledged,
+    Acquired,
+    Dead,
+    Wanted,
+)
 from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import INVALID_RECORD_STATE, INVALID_REQUEST, NONE
 
-__all__ = [
-    "ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW", "Acknowledged", "Acquired", "Dead", "SharePartition", "Wanted",
-]  # fmt: skip
-
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-"""Types of acknowledgements."""
+__all__ = ["Change", "SharePartition"]
 
 AVAILABLE: Final = 0
 ACQUIRED: Final = 1
@@ -29,40 +35,7 @@ ARCHIVED: Final = 4
 
 _AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
 _DONE: Final = (ACKNOWLEDGED, ARCHIVED)
-
-
-class Acquired(NamedTuple):
-    """Records that a member has acquired, and their number of deliveries."""
-
-    first: int
-    last: int
-    delivery: int
-
-
-class Acknowledged(NamedTuple):
-    """A member's acknowledgement of records: one type for all, or one for each."""
-
-    first: int
-    last: int
-    types: Sequence[int]
-
-
-class Wanted(NamedTuple):
-    """The limits of a fetch.
-
-    Attributes:
-        member: of the fetch.
-        records: the maximum of records; whole batches of the log may exceed it, unless it is `strict`.
-        batch: the number of records of a range.
-        strict: whether `records` is exact (KIP-1206).
-        until: the end of the locks.
-    """
-
-    member: str
-    records: int
-    batch: int
-    strict: bool
-    until: float
+_FEW: Final = 2  # deliveries, of which no one is alone
 
 
 @dataclass(slots=True)
@@ -107,15 +80,6 @@ class _Range:
         return self.each
 
 
-class Dead(NamedTuple):
-    """Records that are given up after some deliveries: a member has rejected them, or they were delivered too often."""
-
-    first: int
-    last: int
-    deliveries: int
-    is_rejected: bool
-
-
 class Change(NamedTuple):
     """A change to write, and then to keep, or to undo if the write failed; and the records that it gives up."""
 
@@ -152,10 +116,15 @@ class SharePartition:
         batches: states of records from there on.
         max_deliveries: the maximum number of deliveries of a record.
         max_locks: the maximum number of acquired or waiting records.
+
+    Attributes:
+        start: the first offset that is not done.
+        looked_at: the offset at which a waiting fetch has read the log last; -1 for none.
     """
 
     def __init__(self, start: int, batches: Iterable[Batch], max_deliveries: int = 5, max_locks: int = 2000) -> None:
         self.start = start
+        self.looked_at = -1
         self.limit(max_deliveries, max_locks)
         self._ranges = [
             _Range(b.first_offset, b.last_offset, _Delivery(b.delivery_state, b.delivery_count)) for b in batches
@@ -170,7 +139,7 @@ class SharePartition:
     @property
     def end(self) -> int:
         """The offset after the last delivered one."""
-        return self._ranges[-1].last + 1 if self._ranges else self.start
+        return max(self.start, self._ranges[-1].last + 1) if self._ranges else self.start
 
     @property
     def next_offset(self) -> int:
@@ -179,7 +148,7 @@ class SharePartition:
         for range_ in self._ranges:
             if range_.first > expected:
                 return expected
-            expected = range_.last + 1
+            expected = max(expected, range_.last + 1)
             for first, last, delivery in range_.parts():
                 if delivery.is_free and last >= self.start:
                     return max(first, self.start)
@@ -215,10 +184,14 @@ class SharePartition:
             log: first and last offset of each batch that was read, from the one with `next_offset` on.
             wanted: the limits.
         """
-        if not log or wanted.records <= 0:
+        if not log:
             return []
+        most, end = self._room(wanted.records, log[-1][1])
+        if most <= 0:
+            return []
+        wanted = wanted._replace(records=most)
         self._fill(log[0][0])
-        first, end = max(log[0][0], self.start), log[-1][1]
+        first = log[0][0] if self._at(log[0][0]) >= 0 else max(log[0][0], self.start)
         found: list[Acquired] = []
         taken = 0
         for range_ in list(self._ranges[max(0, self._at(first)) :]):
@@ -231,11 +204,10 @@ class SharePartition:
                 taken += sum(a.last - a.first + 1 for a in fresh)
                 found += fresh
             if taken < wanted.records:
-                slow = self._limit(range_, first)
+                slow = self._is_slow(range_, first, end)
                 if slow and taken:
                     return found
-                limit = slow or (wanted.records - taken if wanted.strict else end - first + 1)
-                given = self._again(range_, first, end, limit, wanted)
+                given = self._again(range_, first, end, wanted.records - taken if wanted.strict else end + 1, wanted)
                 taken += sum(a.last - a.first + 1 for a in given)
                 found += given
                 if slow and given:
@@ -255,36 +227,47 @@ class SharePartition:
             self._ranges.insert(at, _Range(hole, last, _Delivery(ARCHIVED, 0)))
             self._advance()
 
-    def _limit(self, range_: _Range, first: int) -> int:
-        """Return the number of records of a range in one delivery after repeated failures; 0 for all."""
-        for _, last, delivery in range_.parts():
-            if last >= first and delivery.is_free:
-                if delivery.count < self._slow:
-                    return 0
-                if delivery.count >= self._most - 1:
-                    return 1
-                return max(1, (range_.last - range_.first + 1) >> (delivery.count - self._slow + 1))
-        return 0
+    def _room(self, records: int, end: int) -> tuple[int, int]:
+        """How many records may be delivered now, and up to which offset: no new ones, if too many are out."""
+        left = self._max_locks - (self.end - self.start)
+        if left > 0:
+            return min(records, left), end
+        return min(records, self.end - self.next_offset), min(end, self.end - 1)
+
+    def _is_slow(self, range_: _Range, first: int, end: int) -> bool:
+        """Whether available records of a range have failed so often that fewer are delivered together."""
+        parts = (part for low, high, part in range_.parts() if high >= first and low <= end)
+        return any(part.is_free and part.count >= self._slow for part in parts)
 
     def _again(self, range_: _Range, first: int, end: int, limit: int, wanted: Wanted) -> list[Acquired]:
-        """Deliver available records of a range again."""
+        """Deliver available records of a range again; those that may be delivered only once more, alone."""
         size = range_.last - range_.first + 1
         if range_.each is None:
             if not range_.all.is_free:
                 return []
-            if first <= range_.first and range_.last <= end and size <= limit:
+            is_whole = first <= range_.first and range_.last <= end and size <= limit
+            if is_whole and range_.all.count < self._slow:
                 self._give(range_.all, wanted)
                 return [Acquired(range_.first, range_.last, range_.all.count)]
         found: list[Acquired] = []
+        taken, fewer = 0, 0
         for offset, delivery in enumerate(range_.split(), range_.first):
-            if first <= offset <= end and delivery.is_free and limit > 0:
-                limit -= 1
-                self._give(delivery, wanted)
-                last = found[-1] if found else None
-                if last is not None and last.last == offset - 1 and last.delivery == delivery.count:
-                    found[-1] = last._replace(last=offset)
-                else:
-                    found.append(Acquired(offset, offset, delivery.count))
+            if not (first <= offset <= end and delivery.is_free):
+                continue
+            is_last = delivery.count == self._most - 1 and self._most > _FEW
+            if is_last and taken:
+                break
+            if delivery.count >= self._slow and not fewer:
+                fewer = max(1, size >> (delivery.count - self._slow + 1))
+            self._give(delivery, wanted)
+            taken += 1
+            last = found[-1] if found else None
+            if last is not None and last.last == offset - 1 and last.delivery == delivery.count:
+                found[-1] = last._replace(last=offset)
+            else:
+                found.append(Acquired(offset, offset, delivery.count))
+            if is_last or taken in (limit, fewer):
+                break
         return found
 
     def _give(self, delivery: _Delivery, wanted: Wanted) -> None:
@@ -351,7 +334,7 @@ class SharePartition:
 
     def has_lost(self, one: Acknowledged) -> bool:
         """Whether an acknowledgement begins before the start and reaches over it, where nothing is delivered."""
-        return one.first < self.start <= one.last and self._at(self.start) < 0
+        return one.first < self.start <= one.last and self._at(one.first) < 0 and self._at(self.start) < 0
 
     def _at(self, offset: int) -> int:
         """The number of the last range that begins at or before an offset; -1 for none."""
@@ -363,7 +346,7 @@ class SharePartition:
         """
         if one.last < self.start:
             return NONE  # done, or deleted
-        if self._at(max(one.first, self.start)) < 0:
+        if self._at(one.first) < 0 and (one.first >= self.start or self._at(self.start) < 0):
             return INVALID_RECORD_STATE
         end = self._ranges[self._at(one.last)].last
         return INVALID_REQUEST if end < one.first or (is_last and end < one.last) else NONE
@@ -411,10 +394,13 @@ class SharePartition:
     def _free(self, chosen: Callable[[_Delivery], bool]) -> Change:
         change = _Changing()
         for range_ in self._ranges:
+            if range_.each is None and range_.first < self.start <= range_.last and range_.all.state == ACQUIRED:
+                range_.split()
             for first, last, delivery in range_.parts():
-                if delivery.state == ACQUIRED and delivery.before is None and last >= self.start and chosen(delivery):
-                    change.add(first, last, delivery, self._change(delivery, AVAILABLE), RELEASE)
-        return change.done(self.start)
+                if delivery.state == ACQUIRED and delivery.before is None and chosen(delivery):
+                    state, kind = (ARCHIVED, GAP) if last < self.start else (AVAILABLE, RELEASE)
+                    change.add(first, last, delivery, self._change(delivery, state), kind)
+        return change.done(0)
 
     def done(self, change: Change) -> None:
         """It is written."""
@@ -436,15 +422,25 @@ class SharePartition:
         self.start = offset
 
     def delete_before(self, offset: int) -> None:
-        """Note the log's new start: earlier records are no longer delivered."""
-        if offset > self.start:
-            self.start = offset
-            self._ranges = [range_ for range_ in self._ranges if range_.last >= offset]
-            self._advance()
+        """Note the log's new start: earlier records are no longer delivered. Those that are out stay so for now."""
+        if offset <= self.start:
+            return
+        for range_, low, high in self._within(self.start, offset - 1):
+            if range_.each is None and range_.all.state != AVAILABLE:
+                continue
+            is_whole = range_.each is None and (low, high) == (range_.first, range_.last)
+            gone = [range_.all] if is_whole else range_.split()[low - range_.first : high - range_.first + 1]
+            for delivery in gone:
+                if delivery.state == AVAILABLE:
+                    delivery.state, delivery.before = ARCHIVED, None
+        self.start = offset
 
     def _advance(self) -> None:
         """Move the start to the first record that is not done."""
         gone = 0
+        at = self._at(self.start)
+        if at >= 0 and self._ranges[at].last < self.start and self._ranges[at].each is not None:
+            return  # the log's start has passed everything; Apache Kafka keeps such records, too
         for range_ in self._ranges:
             if range_.first > self.start:
                 break  # records in between were delivered, and no state of them was written
@@ -456,9 +452,9 @@ class SharePartition:
         del self._ranges[:gone]
 
     def _undone(self, range_: _Range) -> int:
-        for first, last, delivery in range_.parts():
-            if last >= self.start and (delivery.state not in _DONE or delivery.before is not None):
-                return max(first, self.start)
+        for first, _, delivery in range_.parts():
+            if delivery.state not in _DONE or delivery.before is not None:
+                return first
         return range_.last + 1
 
     def _within(self, first: int, last: int) -> Iterator[tuple[_Range, int, int]]:
