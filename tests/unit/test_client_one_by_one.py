@@ -47,7 +47,8 @@ async def test_a_coroutine_that_waits_for_each_record_is_woken_in_its_loop(monke
     broker = kc.broker.aio.serve(topics={"t": 1})
     async with broker as kafka, kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
         await (await producer.send("t", b"first"))
-        polls = Counted(producer._sender, "poll")
+        assert producer._network is not None
+        polls, others = Counted(producer._sender, "poll"), Counted(producer._network.cluster, "poll")
         threadsafe: list[Any] = []
         loop, schedule = asyncio.get_running_loop(), asyncio.BaseEventLoop.call_soon_threadsafe
         monkeypatch.setattr(
@@ -58,8 +59,10 @@ async def test_a_coroutine_that_waits_for_each_record_is_woken_in_its_loop(monke
         for number in range(RECORDS):
             assert (await (await producer.send("t", b"%d" % number))).offset == number + 1
             polls.next()
+            others.next()
         assert not [call for call in threadsafe if call.__module__.startswith("kafkacodec.client")]
         assert polls.usual == 1
+        assert others.usual == 0
 
 
 def test_an_answer_after_which_nothing_is_left_costs_no_poll() -> None:

@@ -214,8 +214,8 @@ class Producer(TableProducer, AsyncClient):
             self._check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
             self._make_ready(own)
-        if due:
-            self._wake()
+        if due and self._network is not None:
+            self._network.poll_soon(self._sender)
             await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
         return delivery
 

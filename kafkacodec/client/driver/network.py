@@ -92,6 +92,7 @@ class Network:
         self._calls: HeldUpCalls | None = None  # once one waits
         self._timer = DeadlineTimer(self.loop, self.wake)
         self._woken = self._calling = False
+        self._soon: set[Machine] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_end = LoopEnd(self._loop_ends)
 
@@ -151,6 +152,16 @@ class Network:
         if self.is_own_process:
             with suppress(RuntimeError):  # the loop is closed
                 self.loop.call_soon_threadsafe(self.wake)
+
+    def poll_soon(self, machine: Machine) -> None:
+        """`poll` a machine in a callback of the loop, once for all calls of this before that."""
+        if not self._woken and not self.stopped and machine not in self._soon:
+            self._soon.add(machine)
+            self.loop.call_soon(self._poll_now, machine)
+
+    def _poll_now(self, machine: Machine) -> None:
+        self._soon.discard(machine)
+        self.poll(machine)
 
     def poll(self, machine: Machine) -> None:
         """Poll one machine now, since only it has something new.

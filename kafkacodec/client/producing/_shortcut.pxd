@@ -26,7 +26,7 @@ cdef class Shortcut:
     cdef BatchCounts batches
     cdef double limit
     cdef bint asleep, helped
-    cdef int bell
+    cdef int bell, passes, penalty
     # What is under way.
     cdef OpenBatch batch    # None: nothing is
     cdef Way way

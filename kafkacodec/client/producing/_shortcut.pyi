@@ -38,7 +38,8 @@ class Shortcut:
     """Sends a batch in the thread that sends its record, and takes the answer in the thread that waits for it, while
     the loop sleeps and nothing else is under way.
 
-    The loop knows nothing of it until it wakes, and then it adopts what is under way. It is also a `Sleeper`.
+    The loop knows nothing of it until it wakes, and then it adopts what is under way. It is also a `Sleeper`. It is not
+    used for a while after other records have followed one at once, which are better sent together.
 
     Args:
         queues: the producer's.
@@ -71,6 +72,9 @@ class Shortcut:
     def written(self) -> int: ...
     @property
     def taken(self) -> int: ...
+    def wants(self) -> bool:
+        """Whether ways are to be offered after an answer."""
+
     def fall_asleep(self, timeout: float | None) -> None:
         """The loop runs nothing until events come, or this time has passed, in seconds."""
 

@@ -99,6 +99,8 @@ cdef enum:
     ANSWER_BYTES = 1024     # that are looked at
     MOST_BATCH = 1 << 16    # what a socket takes at once
     MOST_FRAMES = 64        # sizes of batches
+    PASSED = 32             # answers, once others have followed one at once: they are better sent together
+    MOST_PASSED = 1024      # likewise, again and again
     MOST_WAIT = 1000        # seconds: the loop wakes long before
 
 MOST_ANSWER = ANSWER_BYTES
@@ -156,6 +158,7 @@ cdef class Way:
 cdef class Shortcut:
     def __cinit__(self):
         self.bell = -1
+        self.penalty = PASSED
 
     def __init__(self, Appending queues not None, lock, RequestCounts requests not None, BatchCounts batches not None,
                  adopt, ring, double limit_ms):
@@ -171,6 +174,11 @@ cdef class Shortcut:
 
     # Of the loop
 
+    def wants(self):
+        if self.passes:
+            self.passes -= 1
+        return not self.passes
+
     def fall_asleep(self, timeout):
         self.asleep = timeout is not None and timeout <= self.limit
 
@@ -182,6 +190,11 @@ cdef class Shortcut:
             return
         self.batch = None
         (<Callbacks> batch.outcome).shortcut = None
+        if len(self.queues.pending) > 1:
+            self.passes = self.penalty
+            self.penalty = min(2 * self.penalty, <int> MOST_PASSED)
+        else:
+            self.penalty = PASSED
         if self.helped:
             self.helped = False
             heed(self.way.epoll, self.way.fd, 1)
@@ -337,6 +350,7 @@ cdef class Shortcut:
             outcome.shortcut = None
             self.batch = None
             self.taken += 1
+            self.penalty = PASSED
         finally:
             self.release()
         return True

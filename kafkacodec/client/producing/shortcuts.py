@@ -84,6 +84,8 @@ class Shortcuts:
 
     def offer(self, queue: PartitionQueue, answer: Answer, now: float) -> None:
         """Offer the ways that are known, and that of a batch that was just acknowledged."""
+        if not self.shortcut.wants():
+            return
         ways, known = self.shortcut.ways, (self._cluster.generation, self._identity.current)
         if known != self._known or len(ways) >= _MOST_WAYS or any(line.is_over for line in self._lines.values()):
             self._known = known
