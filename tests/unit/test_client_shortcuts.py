@@ -16,6 +16,8 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.client.producing import queue, shortcuts
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.outcome import Outcome
 from kafkacodec.errors import BrokerError, ClientClosed, ConnectionFailed, DeadlineExceeded, LocalProtocolError
 from kafkacodec.net.loop import epoll_of
 from tests import interrupts
@@ -311,6 +313,35 @@ def test_an_interrupt_of_send_leaves_nothing(session: Session) -> None:
         assert len(set(session.values)) == len(session.values)
     assert at > 10
     session.check()
+
+
+def test_a_wait_that_begins_while_the_loop_wakes() -> None:
+    class Shortcut:
+        def wait(self, *_: object) -> bool:
+            return False
+
+    for at in count(1):
+        outcome, left = Outcome(), at
+
+        def trace(frame: Any, event: str, _: object, outcome: Any = outcome) -> Any:
+            nonlocal left
+            if frame.f_code.co_name != "wait" or event not in ("call", "line"):
+                return None
+            left -= event == "line"
+            if left == 0:
+                outcome.shortcut = None
+            return trace
+
+        outcome.shortcut = Shortcut()
+        sys.settrace(trace)
+        try:
+            with pytest.raises(TimeoutError):
+                Delivery(outcome, 0).result(0)
+        finally:
+            sys.settrace(None)
+        if left > 0:
+            break
+    assert at > 5
 
 
 def test_closing_while_a_record_is_waited_for(session: Session) -> None:

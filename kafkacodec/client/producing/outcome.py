@@ -131,9 +131,10 @@ class Outcome(Callbacks):
     def wait(self, index: int, timeout: float | None) -> bool:
         """Wait until a record is resolved; returns whether it is."""
         self._check_process()
-        if self.shortcut is not None:
+        shortcut = self.shortcut  # which the loop may take away at any time
+        if shortcut is not None:
             begun = time.monotonic()
-            if self.shortcut.wait(self, timeout):
+            if shortcut.wait(self, timeout):
                 return True
             timeout = None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
         known = threading.Lock()
