@@ -239,6 +239,23 @@ def test_offsets_of_a_group():
 
 
 @pytest.mark.parametrize(
+    ("code", "count", "named"), [(3, 1, "t-7"), (3, 5, "t-7, t-8, t-9, and 2 more"), (12, 1, "t-7")]
+)
+def test_partitions_whose_offsets_are_refused_are_named(code, count, named):
+    driven = Driven(version=2)
+    driven.initialize()
+    driven.machine.begin()
+    driven.machine.add_offsets(Offsets.of({("t", 0): 5}, "g"))
+    driven.asked()
+    kind = messages.TxnOffsetCommitResponse
+    row = kind.TxnOffsetCommitResponsePartition
+    rows = [row(partition_index=0), *(row(partition_index=7 + n, error_code=code) for n in range(count))]
+    driven.answer(kind(topics=[kind.TxnOffsetCommitResponseTopic(name="t", partitions=rows)]))
+    reason = driven.machine.passing if error(code).retriable else driven.machine.reason or driven.machine.failure
+    assert str(reason).endswith(f": {named}" if error(code).retriable else f"transactional id 'tx', {named}")
+
+
+@pytest.mark.parametrize(
     ("offsets", "group"),
     [
         ({("t", 0): -1}, "g"),

@@ -20,7 +20,7 @@ from kafkacodec.messages.keys import (
 )
 from kafkacodec.protocol.versions import highest_common
 
-__all__ = ["Offsets", "add_offsets", "add_partitions", "codes", "commit_offsets", "end", "has_version_2", "init"]
+__all__ = ["Offsets", "add_offsets", "add_partitions", "commit_offsets", "end", "faults", "has_version_2", "init"]
 
 Place = tuple[str, int]
 
@@ -156,11 +156,21 @@ def has_version_2(response: Any) -> bool:
     return bool(levels.get("transaction.version", 0) >= 2)
 
 
-def codes(response: Any) -> set[int]:
-    """The error codes in any of these responses."""
+def faults(response: Any) -> dict[int, list[str]]:
+    """The error codes in any of these responses, each with its partitions, such as ``orders-0``."""
+    rows: Iterable[tuple[int, list[str]]] = [(response.error_code, [])] if hasattr(response, "error_code") else []
     if isinstance(response, messages.AddPartitionsToTxnResponse):
-        topics = response.results_by_topic_v3_and_below
-        return {p.partition_error_code for topic in topics for p in topic.results_by_partition} - {0}
-    if isinstance(response, messages.TxnOffsetCommitResponse):
-        return {p.error_code for topic in response.topics for p in topic.partitions} - {0}
-    return {response.error_code} - {0}
+        rows = (
+            (part.partition_error_code, [f"{topic.name}-{part.partition_index}"])
+            for topic in response.results_by_topic_v3_and_below for part in topic.results_by_partition
+        )  # fmt: skip
+    elif isinstance(response, messages.TxnOffsetCommitResponse):
+        rows = (
+            (part.error_code, [f"{topic.name}-{part.partition_index}"])
+            for topic in response.topics for part in topic.partitions
+        )  # fmt: skip
+    found: dict[int, list[str]] = {}
+    for code, places in rows:
+        if code:
+            found.setdefault(code, []).extend(places)
+    return found

@@ -63,6 +63,7 @@ _ABORTABLE: Final = {
 }
 _MAPPING_LOST: Final = {INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID}
 _CONCURRENT_WAIT_MS = 20  # until the markers of the previous transaction are written
+_SHOWN: Final = 3  # partitions in an error
 _V1_PRODUCE, _V1_END, _V1_COMMIT, _LAST_COMMIT = 11, 4, 4, 5
 
 
@@ -302,23 +303,22 @@ class Transactions:
         """Continue, wait, or fail."""
         assert self._asking is not None
         (_, done), self._asking = self._asking, None
-        found = requests.codes(answer.message)
+        found = requests.faults(answer.message)
         if not found:
             self._failures, self._next_at, self.passing, self.broken = 0, 0.0, None, None
             done(answer.message)
             self._progress()
             return
-        kinds = [error(code) for code in sorted(found - {OPERATION_NOT_ATTEMPTED} or found)]
+        kinds = [error(code) for code in sorted(found.keys() - {OPERATION_NOT_ATTEMPTED} or found)]
         lasting = [kind for kind in kinds if not kind.retriable]
-        if found & COORDINATOR_MOVED and isinstance(send.to, Coordinator):
+        if found.keys() & COORDINATOR_MOVED and isinstance(send.to, Coordinator):
             self._coordinators.lost(send.to)
         if not lasting:
-            self.passing = kinds[0](kinds[0].name)
-            self._again(
-                now, _CONCURRENT_WAIT_MS if found <= {CONCURRENT_TRANSACTIONS, UNKNOWN_TOPIC_OR_PARTITION} else None
-            )
+            self.passing = kinds[0](": ".join([kinds[0].name, *_named(found[kinds[0].code])]))
+            soon = found.keys() <= {CONCURRENT_TRANSACTIONS, UNKNOWN_TOPIC_OR_PARTITION}
+            self._again(now, _CONCURRENT_WAIT_MS if soon else None)
         else:
-            self._refused(lasting[0])
+            self._refused(lasting[0], found[lasting[0].code])
         self._progress()
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
@@ -429,8 +429,8 @@ class Transactions:
         self._failures += 1
         self._next_at = now + (self._backoff.after(self._failures) if wait_ms is None else wait_ms)
 
-    def _refused(self, kind: type[BrokerError]) -> None:
-        reason = kind(f"{kind.name}: transactional id {self._name!r}")
+    def _refused(self, kind: type[BrokerError], places: list[str]) -> None:
+        reason = kind(": ".join([kind.name, ", ".join([f"transactional id {self._name!r}", *_named(places)])]))
         if kind.code == INVALID_TXN_STATE and self.state is State.ABORTING and not self._known:
             self._ended(None)  # the coordinator never learned of the transaction
         elif kind.code in _FENCED:
@@ -450,3 +450,9 @@ class Transactions:
     def _fail(self, reason: Exception) -> None:
         self.failure = self.failure or reason
         self._shut()
+
+
+def _named(places: list[str]) -> list[str]:
+    """Partitions as a part of a text, if there are some."""
+    more = [f"and {len(places) - _SHOWN} more"] if len(places) > _SHOWN else []
+    return [", ".join(places[:_SHOWN] + more)] if places else []
