@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
+import uuid
 
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import client
+from kafkacodec import client, messages, protocol
+from kafkacodec.broker.kafka.request import Request
+from kafkacodec.broker.kafka.security.peers import Peer
+from kafkacodec.broker.kafka.security.quotas import Quotas
+from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.rates import Rate, Tokens
+from kafkacodec.messages import keys
+from kafkacodec.net.frames import Frame
 from tests.broker_wire import wire_to
 
 BATCH = kc.encode([(None, b"x" * 30_000)])
@@ -125,6 +132,28 @@ def test_the_answers_of_fetches_count_whole(broker):
         found = [wire.ask("Fetch", 12, topics=asked, session_epoch=-1).throttle_time_ms for _ in range(9)]
     assert found[:8] == [0] * 8
     assert found[8] > 0
+
+
+def test_answers_within_the_quota_are_encoded_once():
+    """Their size is that of the bytes that are sent, without the header."""
+    catalog = Catalog(1, uuid.uuid4(), lambda record: None)
+    catalog.quotas[(("user", "ANONYMOUS"),)] = {"consumer_byte_rate": 500}
+    quotas, encoded = Quotas(catalog), []
+    message = messages.FetchRequest(topics=[])
+    request = Request(Frame(memoryview(protocol.encode_request(message, 12, 7, "c"))), {keys.FETCH: range(18)}, Peer())
+
+    def encode(answer):
+        encoded.append(answer.throttle_time_ms)
+        return protocol.response_pieces(answer, 12, 7)
+
+    part = messages.FetchResponse.PartitionData(records=b"x" * 2000)
+    answer = messages.FetchResponse(responses=[messages.FetchResponse.FetchableTopicResponse(partitions=[part])])
+    sent = b"".join(bytes(piece) for piece in quotas.account(request, answer, encode))
+    assert (encoded, sent) == ([0], protocol.encode_response(answer, 12, 7))
+    for _ in range(2):
+        quotas.account(request, answer, encode)
+    assert encoded[:2] == [0, 0]
+    assert encoded[-1] > 0
 
 
 def test_a_fetch_asks_for_no_more_than_its_quota_ever_allows(broker):

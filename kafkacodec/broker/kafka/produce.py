@@ -228,7 +228,7 @@ class _Work:
         if self._leaders is not None:
             response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
         if self._request.message.acks == 0:
-            self._node.quotas.account(self._request, response)  # its client waits too
+            self._node.quotas.account(self._request, response, lambda answer: ())  # its client waits too
             failed = any(row.error_code for topic in response.responses for row in topic.partition_responses)
             response = CLOSE if failed else NO_ANSWER
         return Effect((), (Reply(self._request.to, response),))

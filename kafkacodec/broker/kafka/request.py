@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.errors import DecodeError
@@ -12,6 +12,9 @@ from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
 from kafkacodec.net.requests import received_requests
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
 from kafkacodec.protocol.headers import decode_request_header
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.security.quotas import Pieces
 
 __all__ = ["KafkaCodec", "Request"]
 
@@ -127,7 +130,7 @@ class KafkaCodec:
         versions: the supported versions, by API key.
         buffers: memory for large frames, which all connections share.
         peer: the client.
-        account: counts an answer before it is encoded; returns that, or what the client gets instead.
+        account: counts an answer; returns the bytes of that, or of what the client gets instead.
     """
 
     in_order = True
@@ -135,7 +138,7 @@ class KafkaCodec:
 
     def __init__(
         self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
-        account: Callable[[Request, Any], Any],
+        account: Callable[[Request, Any, Callable[[Any], Pieces]], Pieces],
     ) -> None:  # fmt: skip
         self._versions, self._peer, self._account = versions, peer, account
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
@@ -156,14 +159,13 @@ class KafkaCodec:
     def _request(self, frame: Frame) -> Request:
         return Request(frame, self._versions, self._peer)
 
-    def response(self, request: Request, response: Any) -> list[bytes | memoryview]:
+    def response(self, request: Request, response: Any) -> Pieces:
         """The bytes of a response."""
         if request.bare:
             token = bytes(response.auth_bytes)
             return [len(token).to_bytes(SIZE_BYTES, "big") + token]
-        response = self._account(request, response)
         version = 0 if request.message is None else request.version
-        return response_pieces(response, version, request.correlation_id)
+        return self._account(request, response, lambda answer: response_pieces(answer, version, request.correlation_id))
 
     def settled(self, request: Request) -> bool:
         """Return whether a request waits only for the disk: brokers serve those of a connection one after another."""

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import messages
 from kafkacodec.broker.state.rates import FULL_SECONDS, Rate, Tokens
 from kafkacodec.messages import keys
+from kafkacodec.protocol.headers import encode_response_header
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.state.catalog import Catalog
 
-__all__ = ["Quotas"]
+__all__ = ["Pieces", "Quotas"]
 
 _LONGEST_MS: Final = 1000.0  # the longest wait for a request-time quota
 _MAX_RATES: Final = 10_000
 _Names = tuple[str | None, ...]
+Pieces = Sequence[bytes | memoryview]
+"""The bytes of an answer, to be written one piece after another."""
 
 _ORDER: Final = (
     ("user", "client"), ("user", None), ("user", ""), (None, "client"), (None, None), (None, ""), ("", "client"),
@@ -39,31 +42,41 @@ class Quotas:
         self._rates: dict[tuple[str, str, str], Rate] = {}
         self._tokens: dict[tuple[str, str], Tokens] = {}
 
-    def account(self, request: Request, response: Any) -> Any:
-        """Count a request and its answer; return the answer, with the client's wait.
+    def account(self, request: Request, response: Any, encode: Callable[[Any], Pieces]) -> Pieces:
+        """Count a request and its answer; return the bytes of the answer, with the client's wait.
 
         A fetch of a client over a quota gets no records, and counts for its bytes when the client repeats it. Records
         of a share group stay locked until their time ends, as with Apache Kafka.
+
+        Args:
+            request: the request.
+            response: its answer.
+            encode: makes the bytes of an answer, with its header.
         """
         if not self._catalog.quotas or _is_exempt(request):
-            return response
+            return encode(response)
+        pieces: Pieces | None = None
         withhold = messages.ShareFetchResponse if request.key == keys.SHARE_FETCH else request.withhold
         waits = [min(_LONGEST_MS, self._use(request, "request_percentage", request.spent * 100))]
         name = _MEASURED.get(request.key)
         if name is not None and self._quota(request, name) is not None:
-            size = float(request.size if request.key == keys.PRODUCE else _size_of(request, response))
+            if request.key == keys.PRODUCE:
+                size = float(request.size)
+            else:
+                pieces = encode(response)
+                size = float(sum(map(len, pieces)) - len(encode_response_header(request.key, request.version, 0)))
             waits.append(self._use(request, name, size))
             if withhold is not None and max(waits):
                 self._take_back(request, name, size)
         if withhold is not None and max(waits):
-            response = withhold()
+            response, pieces = withhold(), None
         if request.key in _STRICT_SINCE:
             waits.append(request.rest)
         wait = int(max(waits))
         if hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = wait
         request.rest = max(request.rest, float(wait))
-        return response
+        return encode(response) if pieces is None or wait else pieces
 
     def most_fetched(self, request: Request) -> float:
         """Return the bytes that a client may fetch at once: those of ten seconds; infinite without a quota."""
@@ -139,11 +152,6 @@ def _is_exempt(request: Request) -> bool:
     if request.key == keys.WRITE_TXN_MARKERS or not request.peer.trusted:
         return True
     return request.peer.login is not None and request.key in (keys.SASL_HANDSHAKE, keys.SASL_AUTHENTICATE)
-
-
-def _size_of(request: Request, response: Any) -> int:
-    """Return the bytes of an answer with its size, without its header."""
-    return sum(map(len, response.encode_frame_pieces(request.version, b"")))
 
 
 _STRICT_SINCE: Final = {keys.CREATE_TOPICS: 6, keys.CREATE_PARTITIONS: 3, keys.DELETE_TOPICS: 5}
