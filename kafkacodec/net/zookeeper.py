@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
@@ -17,7 +18,18 @@ from kafkacodec.lazy import missing_package
 
 __all__ = ["NodeExists", "ZooKeeper"]
 
+_log = logging.getLogger("kafkacodec.zookeeper")
 _MOST_PAUSE = 1.0  # seconds between two attempts to connect
+
+
+class _Aside(logging.LoggerAdapter[logging.Logger]):
+    """kazoo's log, at DEBUG: it has a warning for each attempt to connect, beside the one error that tells of them."""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        return msg, kwargs
 
 
 class NodeExists(Exception):
@@ -61,7 +73,9 @@ class ZooKeeper:
         self.renewed: Callable[[], None] = lambda: None
         self.changed: Callable[[str], None] = lambda path: None
         retry = {"max_tries": -1, "delay": 0.05, "max_delay": _MOST_PAUSE}
-        self._client = client.KazooClient(servers, timeout=session_timeout_ms / 1000, connection_retry=retry)
+        self._client = client.KazooClient(
+            servers, timeout=session_timeout_ms / 1000, connection_retry=retry, logger=_Aside(_log)
+        )
         self._client.add_listener(lambda state: self._call(self._state_changed, state))
 
     @property
@@ -193,6 +207,8 @@ class ZooKeeper:
 
     def _state_changed(self, state: Any) -> None:
         if state != self._states.CONNECTED:
+            if not self._dropped and not self._closed:
+                _log.warning("the connection to ZooKeeper at %s is lost; connecting again", self._servers)
             self._dropped = True
             self._lost = self._lost or state == self._states.LOST
             return

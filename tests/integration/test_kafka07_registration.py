@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 
@@ -94,7 +95,7 @@ def test_a_lost_session_is_followed_by_another_with_the_same_nodes(zookeeper, ro
         assert client.read("t") == M
 
 
-def test_a_zookeeper_that_is_frozen_stops_nothing_but_what_it_is_for(zookeeper, root, tmp_path):
+def test_a_zookeeper_that_is_frozen_stops_nothing_but_what_it_is_for(zookeeper, root, tmp_path, caplog):
     config = {"zk.sessiontimeout.ms": 1000, "zk.connectiontimeout.ms": 1000}
     with serving(root, tmp_path / "a", config={**config, "zk.connectiontimeout.ms": 30_000}) as broker:
         before = tree(zookeeper, root)["/brokers/ids/1"]
@@ -108,6 +109,7 @@ def test_a_zookeeper_that_is_frozen_stops_nothing_but_what_it_is_for(zookeeper, 
         finally:
             zookeeper.signal(signal.SIGCONT)
         eventually(lambda: tree(zookeeper, root).get("/brokers/topics/t/1") == "1")
+        assert f"the connection to ZooKeeper at {root} is lost" in caplog.text
         eventually(lambda: "/brokers/ids/1" in tree(zookeeper, root))
         assert tree(zookeeper, root)["/brokers/ids/1"].split(":")[1:] == before.split(":")[1:]
         zookeeper.signal(signal.SIGSTOP)
@@ -135,8 +137,11 @@ def test_its_name_may_be_given(zookeeper, root):
         serving(root, config={"hostname": "a:b"})
 
 
-def test_a_zookeeper_that_is_not_there_is_told(tmp_path):
+def test_a_zookeeper_that_is_not_there_is_told_once(tmp_path, caplog):
+    """kazoo has a warning for each attempt to connect."""
+    caplog.set_level(logging.INFO)
     with pytest.raises(OSError, match=r"ZooKeeper at 127\.0\.0\.1:1 does not answer"):
         serving("127.0.0.1:1", tmp_path, config={"zk.connectiontimeout.ms": 50})
+    assert not caplog.records
     with kc.broker.serve(tmp_path, listen="kafka07://127.0.0.1:0"):  # and nothing is left of it
         pass
