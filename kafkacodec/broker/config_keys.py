@@ -19,7 +19,8 @@ _LOWEST: Final = {
     **dict.fromkeys((f"group.{kind}.{limit}assignment.interval.ms" for kind in ("consumer", "share", "streams")
                      for limit in ("", "min.", "max.")), 0),
     **dict.fromkeys((
-        "group.max.size", "log.retention.check.interval.ms", "num.partitions", "offsets.retention.check.interval.ms",
+        "group.max.size", "log.retention.check.interval.ms", "max.connection.creation.rate", "num.partitions",
+        "offsets.retention.check.interval.ms",
         "offsets.retention.minutes", "offsets.topic.num.partitions", "share.coordinator.state.topic.num.partitions",
         "share.coordinator.state.topic.prune.interval.ms",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms", "transaction.max.timeout.ms",
@@ -186,6 +187,8 @@ _OWN: Final = (
     ("group.streams.session.timeout.ms", "int", "45000", "When a silent member of a streams group is removed."),
     ("log.cleaner.backoff.ms", "long", "15000", "How long compaction waits when it finds nothing to do."),
     ("log.retention.check.interval.ms", "long", "300000", "How often the broker looks for segments to delete."),
+    ("max.connection.creation.rate", "int", "2147483647",
+     "How many connections per second the broker accepts."),
     ("max.incremental.fetch.session.cache.slots", "int", "1000",
      "The largest number of fetch sessions that the broker keeps."),
     ("metadata.log.max.record.bytes.between.snapshots", "long", "20971520",
@@ -233,7 +236,7 @@ RUNNING_OF_GROUPS: Final = tuple(f"group.{kind}.assignment.interval.ms" for kind
 """Settings of all groups that apply at once."""
 _CHANGEABLE: Final = frozenset({
     *RUNNING, *RUNNING_OF_GROUPS, "errors.deadletterqueue.auto.create.topics.enable",
-    "errors.deadletterqueue.topic.name.prefix", "log.cleaner.threads",
+    "errors.deadletterqueue.topic.name.prefix", "log.cleaner.threads", "max.connection.creation.rate",
 })  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
 from kafkacodec.broker.dialects.inside import Inside, Replication
+from kafkacodec.broker.host.arrivals import Arrivals
 from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
@@ -328,6 +329,8 @@ class Serving:
             self._node_id, self._directory.identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
         )
         self._node.frozen = frozen
+        self._host.arrivals = Arrivals(self._node.quotas.arrivals)
+        self._node.limit_arrivals = self._host.arrivals.limit
         self._node.versions = OLD_ADVERTISED if self._serves_old else ADVERTISED
         self._node.shares = Shares(self._node, config.number("group.share.max.share.sessions"))
         self._groups = GroupCoordinator(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 import uuid
+from contextlib import suppress
 
 import pytest
 
@@ -14,6 +16,7 @@ from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.broker.kafka.security.quotas import Quotas
 from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.rates import Rate, Tokens
+from kafkacodec.errors import ItemErrors
 from kafkacodec.messages import keys
 from kafkacodec.net.frames import Frame
 from tests.broker_wire import wire_to
@@ -267,3 +270,42 @@ def test_the_strongest_quota_counts(broker):
     limit(broker, {"user": "ANONYMOUS", "client-id": "me"}, producer_byte_rate=None)
     with wire_to(broker) as wire:
         assert produce(wire) > 1000
+
+
+def connections(broker, count):
+    """How connections that arrive together fare: True for one that is served, in how many seconds."""
+    found = []
+    for _ in range(count):
+        begun, answer = time.monotonic(), b""
+        with socket.create_connection(broker.bootstrap_servers.split(":")) as sock, suppress(ConnectionError):
+            sock.sendall(protocol.encode_request(messages.ApiVersionsRequest(), 0, 1))
+            answer = sock.recv(1)
+        found.append((answer != b"", time.monotonic() - begun))
+    return found
+
+
+@pytest.mark.parametrize("ip", ["127.0.0.1", "::ffff:127.0.0.1", "localhost", None])
+def test_connections_of_an_address_that_arrive_too_fast_are_closed_after_a_while(broker, ip, caplog):
+    """Apache Kafka 4.4.0 serves 20 connections at once with a quota of 2 per second, then closes one after 507 ms."""
+    limit(broker, {"ip": "192.0.2.1"}, connection_creation_rate=1)
+    limit(broker, {"ip": ip}, connection_creation_rate=2)
+    found = connections(broker, 21)
+    assert [served for served, _ in found] == [True] * 20 + [False]
+    assert found[-1][1] > 0.3
+    assert "more arrive from its address than the quota allows" in caplog.text
+    limit(broker, {"ip": ip}, connection_creation_rate=None)
+    assert connections(broker, 1)[0][0]
+
+
+def test_connections_that_arrive_too_fast_wait():
+    """Apache Kafka 4.4.0 accepts 30 at once with 3 per second, then one after 320 ms."""
+    with kc.broker.serve(config={"max.connection.creation.rate": 3}) as broker:
+        found = connections(broker, 32)
+        assert all(served for served, _ in found)
+        assert sum(seconds for _, seconds in found[-2:]) > 0.5
+        with client.Admin(broker.bootstrap_servers) as admin:
+            resource = client.ConfigResource("broker", "1")
+            with pytest.raises(ItemErrors):
+                admin.incremental_alter_configs({resource: {"max.connection.creation.rate": "0"}})
+            admin.incremental_alter_configs({resource: {"max.connection.creation.rate": "100"}})
+        assert sum(seconds for _, seconds in connections(broker, 9)) < 0.5

@@ -12,6 +12,7 @@ from kafkacodec.broker.host.listener import Listener
 from kafkacodec.net.notes import Notes
 
 if TYPE_CHECKING:
+    from kafkacodec.broker.host.arrivals import Arrivals
     from kafkacodec.broker.host.runner import Runner
     from kafkacodec.broker.host.sessions import Session
     from kafkacodec.net.service import Codec
@@ -33,12 +34,14 @@ class Host:
     Attributes:
         listeners: in the order of their start.
         closing: awaited at the end of `stop`.
+        arrivals: limits the rates of new connections at listeners that start later.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.listeners: list[Listener] = []
         self.closing: list[Callable[[], Awaitable[None]]] = []
+        self.arrivals: Arrivals | None = None
         self._loop = loop
         self._load = Load(self.limits.max_bytes_in_flight, Notes(loop.time))
         self._runners: dict[int, Runner] = {}
@@ -54,7 +57,7 @@ class Host:
         tls: ssl.SSLContext | None = None,
     ) -> Listener:  # fmt: skip
         """Accept connections at an address; port 0 takes a free one. Raises OSError."""
-        listener = Listener(name, runner, codec, self.limits, self._load, self._loop)
+        listener = Listener(name, runner, codec, self.limits, self._load, self._loop, self.arrivals)
         await listener.start(host, port, tls)
         self.listeners.append(listener)
         self._runners[id(runner)] = runner

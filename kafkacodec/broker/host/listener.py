@@ -15,6 +15,7 @@ from kafkacodec.net.addresses import address_text
 from kafkacodec.net.tls import fault_of_client
 
 if TYPE_CHECKING:
+    from kafkacodec.broker.host.arrivals import Arrivals
     from kafkacodec.broker.host.limits import Limits, Load
     from kafkacodec.broker.host.runner import Runner
     from kafkacodec.net.service import Codec
@@ -41,6 +42,7 @@ class Listener:
         codec: makes the codec of a connection.
         limits, load: of the host.
         loop: the event loop.
+        arrivals: limits the rates of new connections.
 
     Attributes:
         name: its name for the service, such as its URL.
@@ -49,7 +51,7 @@ class Listener:
 
     def __init__(
         self, name: str, runner: Runner, codec: Callable[[], Codec], limits: Limits, load: Load,
-        loop: asyncio.AbstractEventLoop,
+        loop: asyncio.AbstractEventLoop, arrivals: Arrivals | None = None,
     ) -> None:  # fmt: skip
         self.name, self.codec, self.limits = name, codec, limits
         self.address = ("", 0)
@@ -57,6 +59,8 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._tls: ssl.SSLContext | None = None
         self._opening: set[asyncio.Task[None]] = set()
+        self._arrivals = arrivals
+        self._held: set[socket.socket] = set()  # accepted, and not served yet, or never
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Start accepting, at all addresses of a host with one port. Raises OSError: an address cannot be bound."""
@@ -111,6 +115,9 @@ class Listener:
         for sock in self._sockets:
             sock.close()
         self._sockets.clear()
+        for sock in self._held:
+            sock.close()
+        self._held.clear()
         for task in self._opening:
             task.cancel()
 
@@ -162,18 +169,45 @@ class Listener:
                 self._loop.call_later(_PAUSE_SECONDS, self._resume_accepting, listening)
                 self.load.notes.say(f"{self.name}: a connection could not be accepted: {error}")
                 return
-            peer = f"{address[0]}:{address[1]}"
-            if self.load.connections >= self.limits.max_connections:
-                sock.close()
-                self.load.notes.say(
-                    f"connection refused: there are already {self.limits.max_connections} connections", peer
-                )
-                continue
-            session = Session(self)
-            self.load.opening.add(session)
-            task = self._loop.create_task(self._open(session, sock, peer))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            wait = self._arrivals.wait(self.now()) if self._arrivals is not None else 0
+            if wait:
+                self._held.add(sock)
+                self._loop.remove_reader(listening)
+                self._loop.call_later(wait / 1000, self._go_on, listening, sock, address)
+                return
+            self._serve(sock, address)
+
+    def _go_on(self, listening: socket.socket, sock: socket.socket, address: tuple[str, int]) -> None:
+        """Serve a connection that had to wait, and accept others again."""
+        if sock in self._held:
+            self._held.discard(sock)
+            self._serve(sock, address)
+        self._resume_accepting(listening)
+
+    def _serve(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """Begin a session, unless there are too many connections or they arrive too fast."""
+        peer = f"{address[0]}:{address[1]}"
+        if self.load.connections + len(self._held) >= self.limits.max_connections:
+            sock.close()
+            self.load.notes.say(
+                f"connection refused: there are already {self.limits.max_connections} connections", peer
+            )
+            return
+        wait = self._arrivals.refusal(str(address[0]), self.now()) if self._arrivals is not None else 0
+        if wait:
+            self._held.add(sock)
+            self._loop.call_later(wait / 1000, self._drop, sock)
+            self.load.notes.say("connection refused: more arrive from its address than the quota allows", peer)
+            return
+        session = Session(self)
+        self.load.opening.add(session)
+        task = self._loop.create_task(self._open(session, sock, peer))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    def _drop(self, sock: socket.socket) -> None:
+        sock.close()
+        self._held.discard(sock)
 
     def _resume_accepting(self, listening: socket.socket) -> None:
         if listening in self._sockets:

@@ -127,11 +127,7 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.EXPIRE_DELEGATION_TOKEN: Entry(range(1, 3), tokens.expire_delegation_token),
     keys.DESCRIBE_DELEGATION_TOKEN: Entry(range(1, 4), tokens.describe_delegation_token),
     keys.DESCRIBE_CLIENT_QUOTAS: Entry(range(2), users.describe_client_quotas),
-    keys.ALTER_CLIENT_QUOTAS: Entry(
-        range(2),
-        users.alter_client_quotas,
-        note="connection_creation_rate is stored only",
-    ),
+    keys.ALTER_CLIENT_QUOTAS: Entry(range(2), users.alter_client_quotas),
     keys.DESCRIBE_USER_SCRAM_CREDENTIALS: Entry(range(1), users.describe_user_scram_credentials),
     keys.ALTER_USER_SCRAM_CREDENTIALS: Entry(range(1), users.alter_user_scram_credentials),
     keys.LIST_CONFIG_RESOURCES: Entry(range(2), configs.list_config_resources),

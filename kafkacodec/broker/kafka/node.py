@@ -78,6 +78,7 @@ class Node:
         frozen: whether the broker is read-only.
         authorizes: whether there is an authorizer.
         is_taken: whether another protocol has a topic of a name.
+        limit_arrivals: called with the most connections per second that may arrive.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Node:
         self.later = Later(waiting.alarm)
         self.quotas = Quotas(catalog)
         self.is_taken: Callable[[str], bool] = lambda name: False
+        self.limit_arrivals: Callable[[int], None] = lambda most: None
         self.authorizes = config.text("authorizer.class.name") != ""
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0
@@ -120,6 +122,7 @@ class Node:
         """Apply the configurations of the broker that may be changed while it runs."""
         running = self.config.running(self.catalog.of_broker(self.id))
         self.topics.configure_all(running)
+        self.limit_arrivals(int(running.text("max.connection.creation.rate")))
         for name in RUNNING_OF_GROUPS:
             self.groups.configure_all(name.removeprefix("group."), running.text(name))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import messages
@@ -19,6 +21,8 @@ __all__ = ["Pieces", "Quotas"]
 
 _LONGEST_MS: Final = 1000.0  # the longest wait for a request-time quota
 _MAX_RATES: Final = 10_000
+_ARRIVALS: Final = "connection_creation_rate"
+_LOCAL: Final = {"localhost": "127.0.0.1"}
 _Names = tuple[str | None, ...]
 Pieces = Sequence[bytes | memoryview]
 """The bytes of an answer, to be written one piece after another."""
@@ -77,6 +81,18 @@ class Quotas:
             response.throttle_time_ms = wait
         request.rest = max(request.rest, float(wait))
         return encode(response) if pieces is None or wait else pieces
+
+    def arrivals(self, host: str) -> float | None:
+        """Return how many connections of an address may arrive per second (KIP-612); None for any number."""
+        default: float | None = None
+        for entity, values in self._catalog.quotas.items():
+            if entity[0][0] == "ip" and _ARRIVALS in values:
+                name = entity[0][1]
+                if name is None:
+                    default = values[_ARRIVALS]
+                elif _address(name) == _address(host):
+                    return values[_ARRIVALS]
+        return default
 
     def most_fetched(self, request: Request) -> float:
         """Return the bytes that a client may fetch at once: those of ten seconds; infinite without a quota."""
@@ -145,6 +161,12 @@ def _entities(user: str, client: str) -> Iterator[tuple[tuple[tuple[str, str | N
         if of_user != "":
             entity.append(("user", None if of_user is None else names[of_user]))
         yield tuple(entity), (user if of_user != "" else "", client if of_client != "" else "")
+
+
+@lru_cache(_MAX_RATES)
+def _address(name: str) -> Any:
+    """An address, which may be written in several ways."""
+    return ip_address(_LOCAL.get(name, name).removeprefix("::ffff:"))
 
 
 def _is_exempt(request: Request) -> bool:
