@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.errors import DecodeError
@@ -13,13 +13,13 @@ from kafkacodec.net.requests import received_requests
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
 from kafkacodec.protocol.headers import decode_request_header
 
-if TYPE_CHECKING:
-    from kafkacodec.broker.kafka.security.quotas import Pieces
-
 __all__ = ["KafkaCodec", "Request"]
 
 MAX_TOKEN_SIZE: Final = 512 << 10
 """The largest request in bytes before a client has logged in."""
+
+Encode = Callable[[Any], Sequence[bytes | memoryview]]
+"""Makes the bytes of an answer, with its header."""
 
 _NEGATIVE_LENGTHS: Final = 8  # are read as null in one request, each with a copy of it
 _CLIENT_ID_AT: Final = SIZE_BYTES + 8  # after key, version and correlation id
@@ -138,7 +138,7 @@ class KafkaCodec:
 
     def __init__(
         self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
-        account: Callable[[Request, Any, Callable[[Any], Pieces]], Pieces],
+        account: Callable[[Request, Any, Encode], Sequence[bytes | memoryview]],
     ) -> None:  # fmt: skip
         self._versions, self._peer, self._account = versions, peer, account
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
@@ -159,7 +159,7 @@ class KafkaCodec:
     def _request(self, frame: Frame) -> Request:
         return Request(frame, self._versions, self._peer)
 
-    def response(self, request: Request, response: Any) -> Pieces:
+    def response(self, request: Request, response: Any) -> Sequence[bytes | memoryview]:
         """The bytes of a response."""
         if request.bare:
             token = bytes(response.auth_bytes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.state.catalog import Catalog
 
-__all__ = ["Pieces", "Quotas"]
+__all__ = ["Quotas"]
 
 _LONGEST_MS: Final = 1000.0  # the longest wait for a request-time quota
 _MAX_RATES: Final = 10_000
