@@ -184,6 +184,23 @@ def test_directories_that_are_no_partitions(tmp_path: Path) -> None:
     assert (tmp_path / f"t-0.{'0' * 32}-stray").is_dir()
 
 
+@pytest.mark.parametrize("name", ["inner", "inner-0"])
+def test_data_directories_in_one_another(tmp_path: Path, name: str) -> None:
+    """Apache Kafka 4.4.0 does not start with a directory `inner` in its own, and renames `inner-0` to a stray one."""
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / name
+    GrowingDirectory(outer).close()
+    for path in (inner, inner / "deeper"):
+        with pytest.raises(DirectoryRefused, match=f"is inside of the data directory {outer}, whose broker would not"):
+            GrowingDirectory(path)
+    assert not inner.exists()
+    GrowingDirectory(tmp_path / name).close()
+    (tmp_path / name).rename(inner)
+    with pytest.raises(DirectoryRefused) as refused:
+        GrowingDirectory(outer)
+    assert refused.value.filename == str(inner)
+    assert (inner / "meta.properties").exists()
+
+
 def test_a_partition_that_is_deleted_and_made_again(tmp_path: Path) -> None:
     now = 1_700_000_000_000
     logs = GrowingDirectory(tmp_path, clock=lambda: now)

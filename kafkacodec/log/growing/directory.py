@@ -16,7 +16,7 @@ from kafkacodec.log.files.locks import DirectoryLock
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_partition_metadata
 from kafkacodec.log.growing.disk import Disk
-from kafkacodec.log.growing.identity import Identity, check_identity, read_or_make
+from kafkacodec.log.growing.identity import Identity, check_identity, read_or_make, refuse_nested
 from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.refused import DirectoryRefused, partition_names, refuse_partition
 from kafkacodec.log.growing.settings import LogConfig, now_ms
@@ -85,8 +85,8 @@ class GrowingDirectory:
         self.path = os.fspath(path)
         self._clock, self._disk = clock, disk or Disk()
         refuse_partition(self.path)  # the checks come before the first file is written
+        refuse_nested(self.path)
         os.makedirs(self.path, exist_ok=True)
-        partition_names(self.path)
         check_identity(self.path, cluster_id, node_id)
         self._lock = DirectoryLock(self.path)
         try:

@@ -13,10 +13,10 @@ from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.growing.disk import Disk
-from kafkacodec.log.growing.refused import DirectoryRefused
+from kafkacodec.log.growing.refused import DirectoryRefused, partition_names
 from kafkacodec.log.opening.checkpoints import read_properties
 
-__all__ = ["META_PROPERTIES", "Identity", "check_identity", "known_node", "new_id", "read_or_make"]
+__all__ = ["META_PROPERTIES", "Identity", "check_identity", "known_node", "new_id", "read_or_make", "refuse_nested"]
 
 META_PROPERTIES = "meta.properties"
 _VERSION, _OF_ZOOKEEPER = "1", "0"
@@ -70,6 +70,29 @@ def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, di
         identity = identity._replace(directory_id=new_id())
         disk.replace(os.path.join(directory, META_PROPERTIES), _encode(identity), sync=True)
     return identity
+
+
+def refuse_nested(directory: str) -> None:
+    """Refuse a data directory inside of another one, and one that has another one in it.
+
+    Apache Kafka does not start with such a directory in its own, or sets it aside if it has the name of a partition.
+
+    Raises:
+        DirectoryRefused: it is, or it has one with the name of a partition.
+        OSError: it cannot be listed.
+    """
+    path = os.path.realpath(directory)
+    outer = os.path.dirname(path)
+    while outer != os.path.dirname(outer):
+        if os.path.isfile(os.path.join(outer, META_PROPERTIES)):
+            reason = f"is inside of the data directory {outer}, whose broker would not start or take it for a partition"
+            raise DirectoryRefused(errno.EINVAL, f"{reason}: choose a directory outside of it", directory)
+        outer = os.path.dirname(outer)
+    for name, _ in partition_names(directory) if os.path.isdir(directory) else ():
+        inner = os.path.join(directory, name)
+        if os.path.isfile(os.path.join(inner, META_PROPERTIES)):
+            reason = f"is a data directory, not that of a partition: move it out of {directory}"
+            raise DirectoryRefused(errno.EINVAL, reason, inner)
 
 
 def check_identity(directory: str, cluster_id: str | None, node_id: int | None) -> Identity | None:
