@@ -169,6 +169,40 @@ def shutdown_leaving(s):
     b.beat("is-told")
 
 
+def shutdown_at_first(s):
+    t, g = source(s, partitions=2), s.name("g")
+    a = StreamsMember(s, g, "a", topology(part("0", t)))
+    a.join(shutdown_application=True)
+    a.beat("is-told")
+
+
+def shutdown_of_a_static_member(s):
+    for others in (False, True):
+        t, g = source(s, f"t-{others}", partitions=2), s.name(f"g-{others}")
+        made = topology(part("0", t))
+        a = StreamsMember(s, g, f"a-{others}", made, instance_id="box")
+        a.start()
+        if others:
+            b = StreamsMember(s, g, "b", made)
+            b.join()
+        a.beat("asks-all-to-stop", shutdown_application=True)
+        a.leave("away", -2)
+        c = StreamsMember(s, g, f"c-{others}", made, instance_id="box", process_id=a.first["process_id"])
+        c.join("in-its-place")
+        c.beat("is-told")
+        if others:
+            b.beat("is-told")
+        c.leave("away", -2)
+        c.join("returns-itself", shutdown_application=True)
+        c.beat("is-told-again")
+        d = StreamsMember(s, g, f"d-{others}", made, instance_id="box", process_id=a.first["process_id"])
+        c.leave("away-again", -2)
+        d.join("in-its-place-and-asks", shutdown_application=True)
+        d.beat("is-told")
+        d.leave("for-good", -1)
+        d.join("new-start")
+
+
 def static_members(s):
     t, g = source(s, partitions=2), s.name("g")
     made = topology(part("0", t))

@@ -111,6 +111,9 @@ class StreamsCalls(HeartbeatCalls[StreamsGroup, StreamsMember]):
             self._groups.options.group_streams_max_size,
         )
         step = Step(group, request, client, around)
+        if request.shutdown_application:
+            group.stopper = group.stopper or step.member.id
+        stopper = group.stopper  # of the answer: the records may empty the group for a moment, which ends it
 
         def written(code: int) -> None:
             if code:
@@ -125,9 +128,8 @@ class StreamsCalls(HeartbeatCalls[StreamsGroup, StreamsMember]):
             now.configured, now.checked_at = step.configured, around.topics_version
             if now is group:  # what is not in records begins after the heartbeat that makes the group, as in Kafka
                 now.offsets[step.member.id] = step.offsets
-                now.stopper = now.stopper or (step.member.id if request.shutdown_application else None)
             self._watch(now, step.member, anew=step.member.epoch != step.before.epoch)
-            self._groups.reply(to, self._answer(group, now, step, request, version))
+            self._groups.reply(to, self._answer(group, now, step, request, version, stopper))
 
         group.room.write([*gone, *step.records], written)
 
@@ -145,7 +147,9 @@ class StreamsCalls(HeartbeatCalls[StreamsGroup, StreamsMember]):
             found = group.targets(group.members, group.topology, group.configured, int(group.settings[COPIES]))
             group.room.write(group.target_records(found, group.target, group.epoch), lambda code: None)
 
-    def _answer(self, before: StreamsGroup, group: StreamsGroup, step: Step, request: Any, version: int) -> Any:
+    def _answer(
+        self, before: StreamsGroup, group: StreamsGroup, step: Step, request: Any, version: int, stopper: str | None
+    ) -> Any:
         response = messages.StreamsGroupHeartbeatResponse
         name, member = group.name, step.member
         answer = response(
@@ -159,8 +163,8 @@ class StreamsCalls(HeartbeatCalls[StreamsGroup, StreamsMember]):
             answer.active_tasks, answer.standby_tasks, answer.warmup_tasks = _rows(member.assigned)
         self._tell_endpoints(before, group, step, request, answer, moved)
         problems = [*step.statuses, *([step.configured.problem] if step.configured.problem is not None else ())]
-        if group.stopper is not None:
-            text = f"member {group.stopper} has failed and asks all members of the application to stop"
+        if stopper is not None:
+            text = f"member {stopper} has failed and asks all members of the application to stop"
             problems.append(Problem(SHUTDOWN_APPLICATION, text))
         problems += self._lacking_tags(name, member) if version >= _WITH_TAGS else ()
         answer.status = [response.Status(status_code=code, status_detail=text) for code, text in problems]
