@@ -12,6 +12,7 @@ import kafkacodec as kc
 from kafkacodec.log.files import access as files
 from kafkacodec.log.formats import indexes
 from kafkacodec.log.reading import lookup
+from kafkacodec.records.headers import scan
 from tests.corpus import ROOT
 
 SOURCE = ROOT / "logs/kraft-4.1.0/txn-codecs-0"
@@ -60,6 +61,69 @@ def test_missing_indexes(copy, gone):
     for suffix in gone:
         copy.with_suffix(suffix).unlink()
     assert assert_right(copy) == []
+
+
+@pytest.fixture
+def headers_read(monkeypatch):
+    """The numbers of batches whose headers are read."""
+    counts = []
+
+    def counting(data, **options):
+        counts.append(len(found := scan(data, **options)))
+        return found
+
+    monkeypatch.setattr("kafkacodec.log.segments.walk.scan", counting)
+    return counts
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """Files count at once as those that have not changed for a while."""
+    monkeypatch.setattr(files, "SETTLED_SECONDS", -1.0)
+
+
+def written(path, data):
+    path.write_bytes(data)
+    return kc.log.Segment(path)
+
+
+def test_a_segment_without_indexes_is_walked_once(tmp_path, settled, headers_read):
+    path = tmp_path / f"{0:020}.log"
+    data = kc.encode([(b"k", b"v")] * 5000, batch_bytes=1)
+    segment = written(path, data)
+    assert segment.last_offset() == 4999
+    assert sum(headers_read) >= 5000
+    headers_read.clear()
+    last = len(data) - len(kc.encode([(b"k", b"v")]))
+    assert segment.position_of_offset(4999) == last
+    assert segment._mark_of(4999).base_offset == 4999
+    [*ranges] = segment.ranges(end_offset=5000, max_records=10**6)
+    assert [(piece.start_position, piece.end_position) for piece in ranges] == [(0, len(data))]
+    assert sum(headers_read) < 20
+    assert segment.position_of_offset(4998) < last
+    written(path, data + kc.encode([(b"k", b"v")], base_offset=6000))
+    assert segment.position_of_offset(5000) == len(data)
+    assert segment.last_offset() == 6000
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param([{"base_offset": 5}, {"base_offset": 2}, {"base_offset": 7}], id="out of order"),
+        pytest.param([{"base_offset": 0, "magic": 1}, {"base_offset": 1, "magic": 1}], id="message sets"),
+        pytest.param([{"base_offset": 0}, {"base_offset": 1 << 40}], id="wrong last"),
+    ],
+)
+def test_the_last_batch_is_no_place_to_begin_where_others_may_be_later(tmp_path, settled, batches):
+    path = tmp_path / f"{0:020}.log"
+    data = b"".join(kc.encode([(b"k", b"v")], **options) for options in batches)
+    segment = written(path, data)
+    end = segment.last_offset()
+    with files.MappedFile(str(path)) as file:
+        assert segment._lookup(file).known_last is None
+    for offset in (1, 2, 5, 7):
+        assert segment.position_of_offset(offset) == kc.log.Segment(path).position_of_offset(offset)
+    assert end == kc.log.Segment(path).last_offset()
 
 
 def test_indexes_of_another_segment(copy):

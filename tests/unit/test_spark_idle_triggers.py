@@ -11,6 +11,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import Partition
 from kafkacodec.log.partitions.listings import Listings
+from kafkacodec.records.headers import scan
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading import streaming
 from kafkacodec.spark.reading.options import parse_read_options
@@ -111,6 +112,29 @@ def test_an_idle_trigger_opens_no_file(tmp_path, monkeypatch, settled, partition
     assert stream.reportLatestOffset() == {"t": {str(n): 6 for n in range(partitions)}}
     assert opened == []
     assert len(looked) <= 4 * partitions + 20
+
+
+def test_a_new_query_walks_segments_without_indexes_once(tmp_path, monkeypatch, settled):
+    directories = [tmp_path / f"t-{n}" for n in range(2)]
+    for directory in directories:
+        directory.mkdir()
+        data = kc.encode([(b"k", b"v")] * 5000, batch_bytes=1)
+        (directory / f"{0:020}.log").write_bytes(data)
+    counts = []
+
+    def counting(data, **options):
+        counts.append(len(found := scan(data, **options)))
+        return found
+
+    monkeypatch.setattr("kafkacodec.log.segments.walk.scan", counting)
+    stream = reader(tmp_path)
+    stream.prepareForTriggerAvailableNow()
+    start = stream.initialOffset()
+    end = latest(stream, start)
+    tasks = stream.partitions(start, end)
+    assert ends(end) == {("t", 0): 5000, ("t", 1): 5000}
+    assert sum(piece.size_in_bytes for task in tasks for piece in task.value) == 2 * len(data)
+    assert 2 * 5000 <= sum(counts) < 2 * 5100
 
 
 class Running(Query):

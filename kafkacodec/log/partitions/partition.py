@@ -18,7 +18,7 @@ from kafkacodec.log.checking.verify_partition import verify_partition
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.opening import full_path, open_file, optional
+from kafkacodec.log.opening import full_path, optional
 from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.opening.listing import SettledDirectory, directory_name, files_of_partition, partitions_below
@@ -28,7 +28,6 @@ from kafkacodec.log.partitions.breaks import breaks_around
 from kafkacodec.log.partitions.planning import Portion, least, log_end, offset_in_portion, plan_ranges, ranges_in_turn
 from kafkacodec.log.partitions.segment import Segment, checked_limits
 from kafkacodec.log.partitions.segment07 import listed_segment, segment_at
-from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange, layout_of
 from kafkacodec.log.reading.readable import Readable
@@ -299,8 +298,7 @@ class Partition(Readable):
         for segment in self._segments_between(offset, offset + 1):
             if not kind_of(segment.path).has_batches:
                 continue
-            with open_file(segment.path) as file:
-                mark = Lookup(file, segment.base_offset).mark_of(offset)
+            mark = segment._mark_of(offset)
             if mark is not None:
                 return mark
         return None

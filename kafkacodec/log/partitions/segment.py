@@ -15,6 +15,7 @@ from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import StoredFile, fault_of, full_path, identity_of, open_file
+from kafkacodec.log.opening.identity import BatchMark
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.reading.cuts import Limits, cut, placed
 from kafkacodec.log.reading.lookup import Lookup
@@ -82,6 +83,7 @@ class Segment(Readable):
         self.path, self.base_offset, self.topic, self.partition = path, base_offset, topic, partition
         self.index_problems: list[DecodeError] = []
         self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
+        self._known_last: tuple[FileIdentity, tuple[int, int] | None] | None = None
         self._known_after: tuple[FileIdentity, tuple[int, int | None]] | None = None
         self._in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it fits: see `breaks`
 
@@ -385,9 +387,15 @@ class Segment(Readable):
                 self._known_after = file.identity, end
         return end
 
+    def _mark_of(self, offset: int) -> BatchMark | None:
+        """The batch that has an offset; None if none has it, or it is of a format before v2."""
+        with open_file(self.path) as file:
+            return self._lookup(file).mark_of(offset)
+
     def _keep_end(self, lookup: Lookup) -> None:
         if lookup.known_end is not None and lookup.file.settled:
             self._known_end = lookup.file.identity, lookup.known_end
+            self._known_last = lookup.file.identity, lookup.known_last
 
     @contextmanager
     def _opened(self) -> Iterator[StoredFile]:
@@ -400,6 +408,9 @@ class Segment(Readable):
     def _lookup(self, file: StoredFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)
         lookup.problems = self.index_problems
+        known = self._known_last
+        if known is not None and known[0] == file.identity:
+            lookup.known_last = known[1]
         return lookup
 
 

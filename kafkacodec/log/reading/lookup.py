@@ -43,10 +43,13 @@ _PLACE_COLUMNS = ("position", "size_in_bytes")
 
 
 class _Final(NamedTuple):
-    """The last batch of some: where it is, its first offset as written, and the last one before it; None: unknown."""
+    """The last batch of some: where it is, its magic, its first offset as written, and the last one before it; None:
+    unknown.
+    """
 
     position: int
     end: int
+    magic: int
     first: int
     before: int | None
 
@@ -81,6 +84,8 @@ class Lookup:
     Attributes:
         problems (list[DecodeError]): faults found in the index files so far.
         known_end (tuple[int, int | None] | None): the result of `end`, once it is known.
+        known_last (tuple[int, int] | None): where the last batch begins, and its first offset, below which all offsets
+            before it are; once that is known.
         is_out_of_order (bool): batches with wrong offsets were found so far.
     """
 
@@ -89,6 +94,7 @@ class Lookup:
         self.base_offset = base_offset
         self.problems: list[DecodeError] = []
         self.known_end: tuple[int, int | None] | None = None
+        self.known_last: tuple[int, int] | None = None
         self._wrong_last: int | None = None
         self.is_out_of_order = False
         self._indexes: dict[str, IndexFile | None] = {}
@@ -234,8 +240,7 @@ class Lookup:
     def end(self) -> tuple[int, int | None]:
         """The end position of the complete batches, and their last offset; None without a batch."""
         if self.known_end is None:
-            index = self._index(layout.OFFSET_INDEX_SUFFIX)
-            start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
+            start = self._start_for_end()
             position, last, final = start, None, None
             for headers in walk(self.file, start, columns=(*_PLACE_COLUMNS, *ORDER_COLUMNS)):
                 if not self._in_order(headers, -1 if last is None else last):
@@ -251,8 +256,17 @@ class Lookup:
                 self.is_out_of_order = True
                 position, last = self._corrections().end()
                 self._wrong_last = final.first
+            elif final is not None and final.magic >= 2 and self._is_place(final):
+                self.known_last = final.position, final.first
             self.known_end = position, last
         return self.known_end
+
+    def _start_for_end(self) -> int:
+        """The position of a batch as near to the last one as is known."""
+        if self.known_last is not None:
+            return self.known_last[0]
+        index = self._index(layout.OFFSET_INDEX_SUFFIX)
+        return self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
 
     def end_after_damage(self, damage: list[DecodeError] | None = None) -> tuple[int, int | None]:
         """As `end`, also of the intact batches that follow damage there, which is appended to `damage`."""
@@ -275,29 +289,42 @@ class Lookup:
         if not len(headers):
             return None
         position, size, first = (int(headers[name][-1]) for name in (*_PLACE_COLUMNS, "base_offset"))
-        if int(headers["magic"][-1]) < 2:
+        magic = int(headers["magic"][-1])
+        if magic < 2:
             batch = first_batches(self.file, position)
             if not knows_base(batch)[0]:
                 found = sets_of(self.file, batch).base.tolist() if are_sets(batch)[0] else []
                 if not found:
                     return None
                 first = found[0]
-        return _Final(position, position + size, first, int(headers["last_offset"][-2]) if len(headers) > 1 else before)
+        if len(headers) > 1:
+            before = int(headers["last_offset"][-2])
+        return _Final(position, position + size, magic, first, before)
 
     def _is_wrong(self, final: _Final) -> bool:
         """Whether the last batch of the log has a wrong offset. That may leave it in order, but after a gap."""
-        if self.base_offset is None:
+        if self.base_offset is None or self._follows(final):
             return False
-        before = final.before
-        if before is None:
-            before = self.base_offset - 1
-            start = self.start_for_offset(max(before, final.first - 1))
-            for headers in walk(self.file, start, final.position, columns=ORDER_COLUMNS):
-                before = int(headers["last_offset"][-1]) if len(headers) else before
-        if final.first <= before + 1 or bounds_beside(self.file.path, None).end is not None:
+        if bounds_beside(self.file.path, None).end is not None:
             return False
         wrong = self._corrections().position
         return len(wrong) > 0 and int(wrong[-1]) == final.position
+
+    def _is_place(self, final: _Final) -> bool:
+        """Whether all offsets before the last batch, which is in order, are smaller, whatever files are beside."""
+        return self.base_offset is not None and self._follows(final)
+
+    def _follows(self, final: _Final) -> bool:
+        """Whether the last batch begins right after those before it, or where the file begins."""
+        if self.known_last == (final.position, final.first):
+            return True
+        before = final.before
+        if before is None:
+            before = (self.base_offset or 0) - 1
+            start = self.start_for_offset(max(before, final.first - 1))
+            for headers in walk(self.file, start, final.position, columns=ORDER_COLUMNS):
+                before = int(headers["last_offset"][-1]) if len(headers) else before
+        return final.first <= before + 1
 
     def _in_order(self, headers: BatchHeaders, before: int, following: int | None = None) -> bool:
         """Whether batches agree with each other and with the file's name; files with other names may have any."""
@@ -330,6 +357,8 @@ class Lookup:
 
     def start_for_offset(self, offset: int) -> int:
         """The position of a batch before which all offsets are smaller than `offset`."""
+        if self.known_last is not None and offset >= self.known_last[1]:
+            return self.known_last[0]
         index = self._index(layout.OFFSET_INDEX_SUFFIX)
         if index is None:
             return 0

@@ -23,14 +23,14 @@ LEVELS = 2
 logger = logging.getLogger("kafkacodec.spark")
 
 
-def partitions_of(options: ReadOptions) -> list[Partition]:
-    """The selected partitions.
+def partitions_of(options: ReadOptions, listings: Listings | None = None) -> list[Partition]:
+    """The selected partitions; `listings` as for `selected`.
 
     Raises:
         OptionError: `path` does not exist, or an option names a topic or partition without segments.
     """
     selection = options.selection
-    found = selected(options)
+    found = selected(options, listings)
     named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
     refuse_absent(options, named)
     if selection.pattern is not None and not found:

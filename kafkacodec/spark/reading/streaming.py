@@ -82,7 +82,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: `startingOffsets` is after the end of a log, or, with `failOnDataLoss`, before its start.
         """
         positions = {}
-        for key, (partition, log) in self._observe(partitions_of(self.options)).items():
+        for key, (partition, log) in self._observe(partitions_of(self.options, self._listings)).items():
             first = max(steadily(partition, lambda p: span(p, self.options)[0]), log.start_offset)
             if first > log.end_offset:
                 name = f"{key[0]}-{key[1]}"
