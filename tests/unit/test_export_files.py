@@ -9,9 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import kafkacodec as kc
+from kafkacodec.spark.exporting.days import by_day
 from kafkacodec.spark.exporting.files import RecordFile
 from kafkacodec.spark.exporting.options import FileOptions
+from kafkacodec.spark.exporting.task import ExportTask
 
+DAY = 86_400_000_000
 OFFSETS = pa.array([7, 8, 9, 12], pa.int64())
 TIMES = pa.array([1, None, 3, 2], pa.timestamp("us", "UTC"))
 
@@ -62,3 +66,48 @@ except OSError as error:
     path = tmp_path / "x.parquet"
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout == f"[Errno 27] File too large: '{path}'\n"
+
+
+@pytest.mark.parametrize(
+    ("times", "days"),
+    [
+        ([0, DAY - 1], {0: [0, 1]}),
+        ([-1, -DAY], {-1: [0, 1]}),
+        ([DAY, 0, DAY + 1], {0: [1], 1: [0, 2]}),
+        ([None, None], {None: [0, 1]}),
+        ([5, None, DAY], {None: [1], 0: [0], 1: [2]}),
+        ([-719_162 * DAY], {-719_162: [0]}),
+        ([-719_162 * DAY - 1], {None: [0]}),
+        ([2_932_897 * DAY - 1], {2_932_896: [0]}),
+        ([2_932_897 * DAY, 0], {None: [0], 0: [1]}),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 2])
+def test_records_by_day(times, days, before):
+    """The days of UTC that dates can name; also of a part of a batch."""
+    batch = pa.record_batch(
+        [pa.array([3 * DAY] * before + times, pa.timestamp("us", "UTC")), pa.array(range(-before, len(times)))],
+        ["timestamp", "row"],
+    ).slice(before)
+    assert {day: rows["row"].to_pylist() for day, rows in by_day(batch)} == days
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "read"),
+    [(("topic", "partition"), {"topic", "partition"}), (("partition",), {"partition"}), (("topic", "date"), {"topic"})],
+)
+def test_columns_that_only_paths_have_are_not_read(tmp_path, monkeypatch, partition_by, read):
+    wanted, ordinary = [], ExportTask.write
+
+    def noting(self, task):
+        wanted.append(self.columns)
+        return ordinary(self, task)
+
+    monkeypatch.setattr(ExportTask, "write", noting)
+    partition = tmp_path / "logs" / "t-1"
+    partition.mkdir(parents=True)
+    (partition / f"{0:020}.log").write_bytes(kc.encode([(b"k", b"v")], default_timestamp=0))
+    kc.spark.export(None, tmp_path / "logs", tmp_path / "out", partition_by=partition_by)
+    assert set(wanted[0]) == {"key", "value", "topic", "partition", "offset", "timestamp", "timestampType"} - read
+    [row] = pq.read_table(tmp_path / "out").to_pylist()
+    assert (row["key"], row["value"], row["topic"], row["partition"], row["offset"]) == (b"k", b"v", "t", 1, 0)

@@ -50,6 +50,19 @@ def test_golden_segments(directory, size):
     assert set(table["partition"].to_pylist()) <= {int(partition)}
 
 
+def test_batches_have_their_rows_where_records_are_ordinary(tmp_path):
+    """As many as stay in the cache; their bytes end a batch of larger ones."""
+    for size, expected in ((100, [8192, 8192, 3616]), (10_000, [105] * 2)):
+        partition = tmp_path / f"of-{size}"
+        partition.mkdir()
+        records = [(b"key-%06d" % n, bytes(size)) for n in range(sum(expected))]
+        (partition / f"{0:020}.log").write_bytes(kc.encode(records))
+        [ranges] = plan(options(partition))
+        found = [len(batch) for batch in read_ranges(ranges, ("key", "value", "offset"), permissive=False)]
+        assert found[:-1] == expected[:-1]
+        assert sum(found) == sum(expected)
+
+
 def test_where_records_are_and_who_wrote_them():
     """In small ranges, compared with the headers that Kafka's own reader gives."""
     table = read(LOGS / "idempotent-0", names=("offset", "_metadata"), maxPartitionBytes=4096)

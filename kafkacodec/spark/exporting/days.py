@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.spark.times import bounds
+
 __all__ = ["DAY_MICROSECONDS", "FIRST_DAY", "LAST_DAY", "by_day", "date_of"]
 
 DAY_MICROSECONDS = 86_400_000_000
@@ -22,6 +24,11 @@ def by_day(batch: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]
     None for those without one, and for days before the year 1 and after 9999, which no date names.
     """
     timestamps = batch.column("timestamp").view(pa.int64())
+    if not timestamps.null_count:
+        first, last = (bound // DAY_MICROSECONDS for bound in bounds(timestamps) or (0, 0))
+        if first == last and FIRST_DAY <= first <= LAST_DAY:
+            yield first, batch
+            return
     days = np.floor_divide(pc.fill_null(timestamps, 0).to_numpy(), DAY_MICROSECONDS)
     none = np.asarray(pc.is_null(timestamps))
     none |= (days < FIRST_DAY) | (days > LAST_DAY)

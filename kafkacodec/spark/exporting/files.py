@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafkacodec.spark.exporting.options import FileOptions
 from kafkacodec.spark.exporting.report import ExportedFile
+from kafkacodec.spark.times import bounds
 
 __all__ = ["RecordFile"]
 
@@ -109,13 +109,13 @@ class _Seen:
         if "timestamp" in batch.schema.names:
             timestamps = batch.column("timestamp")
             self.null_timestamps += timestamps.null_count
-            self._include("timestamp", timestamps.view(pa.int64()))
+            self._include("timestamp", timestamps)
 
     def _include(self, name: str, numbers: pa.Array) -> None:
-        found = pc.min_max(numbers).as_py()
-        if found["min"] is not None:
-            least, most = self._ranges.get(name, (found["min"], found["max"]))
-            self._ranges[name] = min(least, found["min"]), max(most, found["max"])
+        found = bounds(numbers)
+        if found is not None:
+            least, most = self._ranges.get(name, found)
+            self._ranges[name] = min(least, found[0]), max(most, found[1])
 
     def totals(self) -> dict[str, Any]:
         """As the fields of `ExportedFile`."""

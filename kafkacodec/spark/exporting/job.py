@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from kafkacodec.datatypes import replace
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.opening import is_url
@@ -158,7 +160,7 @@ def _write(
     task = ExportTask(
         {number: pickle.dumps(ranges) for number, ranges in enumerate(pieces)},
         reading,
-        columns if "offset" in columns else (*columns, "offset"),
+        _read(columns, destination.stored),
         typed,
         destination.stored,
         DATE in destination.table.partition_by,
@@ -173,6 +175,12 @@ def _write(
     finally:
         output.close()
     return report
+
+
+def _read(columns: Sequence[str], stored: pa.Schema) -> tuple[str, ...]:
+    """The columns that tasks read: of topic and partition only what the files have, as paths name them."""
+    found = [name for name in columns if name in stored.names]
+    return tuple(found if "offset" in found else [*found, "offset"])
 
 
 def _written(spark: SparkSession | None, task: ExportTask, report: ExportReport) -> ExportReport:

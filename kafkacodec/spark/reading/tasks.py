@@ -31,6 +31,9 @@ SKIPS = "mode=PERMISSIVE skips and logs damage"
 # Rows per Arrow batch: the columns of this many ordinary records stay in the processor's cache.
 ROWS = 8192
 
+# Bytes of keys, values and headers of one: rows of 110 bytes still come in whole batches.
+BYTES = 1 << 20
+
 
 def read_ranges(
     ranges: Iterable[SegmentRange],
@@ -65,7 +68,7 @@ def read_ranges(
             far = FarTimes(_place(piece), None if permissive else "mode=PERMISSIVE reads null")
             try:
                 for chunk in piece.read(
-                    gaps=gaps, lost=lost, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error
+                    gaps=gaps, lost=lost, max_rows=ROWS, max_bytes=BYTES, columns=shaper.core_columns, on_error=on_error
                 ):
                     log_problems(piece.path, chunk)
                     if note is not None and chunk.problems:
