@@ -174,6 +174,29 @@ def test_a_segment_that_only_repeats_others_is_not_saved(tmp_path: Path) -> None
     assert len(saved.segments) == 1
 
 
+def test_a_copy_of_a_segment_is_read_once(tmp_path: Path) -> None:
+    """Its records were given again, in the place of its name; also where it is glued to another one."""
+    parts = [batch(first, 3, 2) for first in range(0, 60, 3)]
+    files = {0: parts[:10], 30: parts[10:], 90: parts[3:6]}
+    log = one_segment(tmp_path / "beside", files[0])
+    for base in (30, 90):
+        (tmp_path / "beside" / "t-0" / f"{base:020}.log").write_bytes(b"".join(files[base]))
+    for glued in ([*parts[10:], *parts[:10]], [*parts[:10], parts[10]]):
+        place = one_segment(tmp_path / f"glued {len(glued)}", parts[:10])
+        (tmp_path / f"glued {len(glued)}" / "t-0" / f"{30:020}.log").write_bytes(b"".join(glued))
+        expected = list(range(60 if len(glued) == 20 else 33))
+        found, problems, _ = told(Partition(place.path).read(on_error="skip"))
+        assert found == expected
+        assert problems
+    found, problems, _ = told(Partition(log.path).read(on_error="skip"))
+    assert found == list(range(60))
+    assert any("out of place: the segment where it belongs has its offsets" in text for text in problems)
+    assert Partition(log.path).verify().num_records == Partition(log.path).count(on_error="skip", problems=[]) == 60
+    report = kc.log.recover(log.path, tmp_path / "saved")
+    assert offsets(Partition(tmp_path / "saved" / "t-0").read()) == found
+    assert not report.ok
+
+
 def test_a_look_up_by_time_passes_over_a_batch_out_of_place(tmp_path: Path) -> None:
     parts = [batch(first, 3, 2) for first in range(0, 30, 3)]
     log = one_segment(tmp_path, [parts[0], parts[8], *parts[1:]])
@@ -242,7 +265,7 @@ def test_a_message_with_a_negative_offset_does_not_count(tmp_path: Path) -> None
 
 def one_segment(place: Path, parts: list[bytes]) -> Partition:
     directory = place / "t-0"
-    directory.mkdir()
+    directory.mkdir(parents=True)
     (directory / f"{0:020}.log").write_bytes(b"".join(parts))
     return Partition(directory)
 

@@ -122,7 +122,7 @@ def place(segment: Segment, base_offset: int | None, around: Surroundings) -> Pl
     """A segment between two offsets, with the verdict on its batches there."""
     try:
         with open_file(segment.path) as file:
-            corrections = corrections_of(file, bounds_of(segment.path, base_offset, around))
+            corrections = corrections_of(file, bounds_of(segment.path, base_offset, around), keep_copies=True)
     except (OSError, KafkaCodecError) as error:
         return Placed(segment, base_offset, around, None, error)
     return Placed(segment, base_offset, around, corrections)

@@ -37,7 +37,11 @@ def verify_partition(
     if report.counts["error", "offset-order"]:
         arranged = placed_segments(partition, around)
         if any(one.is_misnamed for one in arranged):  # most of what was found follows from that
+            read = report
             report, whole = _verify_arranged(partition, arranged, epochs, threads)
+            # What a reader gives, file by file, is counted.
+            report.num_records, report.num_batches = read.num_records, read.num_batches
+            report.control_records = read.control_records
     report.include(check_files(partition, arranged, end_now, whole=whole))
     return report
 

@@ -18,8 +18,9 @@ from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.indexes import read_offset_index, read_time_index
 from kafkacodec.log.opening.listing import may_overlap, segment_files
 from kafkacodec.log.order.continuity import Surroundings
+from kafkacodec.log.order.copies import copies_among
 from kafkacodec.log.order.gap_evidence import knows_base, unused
-from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, judge
+from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, judge, judge_without
 from kafkacodec.log.order.sets import is_misplaced_set, records_in, sets_of
 from kafkacodec.log.segments.pieces import checked
 from kafkacodec.records.columns import BatchHeaders, Problem
@@ -46,6 +47,7 @@ class Corrections(NamedTuple):
         base: the right one; `NONE` if that is unknown.
         span: the number of its offsets.
         records: the number of its records.
+        copied: another segment has its offsets, by whose name it should be there.
         bounds: those that agree with the batches: a name that does not is left out.
         first_offset: the first right offset; None without a batch.
         known: where the batches with right offsets end, in bytes, and their last offsets.
@@ -58,6 +60,7 @@ class Corrections(NamedTuple):
     base: Ints
     span: Ints
     records: Ints
+    copied: Flags
     bounds: Bounds
     first_offset: int | None
     known: tuple[Ints, Ints]
@@ -133,6 +136,8 @@ class Corrections(NamedTuple):
     def reason(self, row: int) -> str:
         """The fault of a batch."""
         stated, base, span = int(self.stated[row]), int(self.base[row]), int(self.span[row])
+        if self.copied[row]:
+            return f"the batch at offset {stated} is out of place: the segment where it belongs has its offsets"
         kind = "base" if stated == self.written[row] else "last"
         what = f"a {kind} offset of {stated} is wrong, since the batches around it"
         if base == NONE:
@@ -182,13 +187,32 @@ def _recovery_point_beside(path: str) -> int | None:
     return points.get((named.topic, named.partition)) or None
 
 
-def corrections_of(file: StoredFile, bounds: Bounds) -> Corrections:
-    """The wrong offsets of a segment. Reads all of it, and its indexes; kept while the file stays the same."""
-    return _corrections(file.path, file.identity, bounds)
+def corrections_of(file: StoredFile, bounds: Bounds, *, keep_copies: bool = False) -> Corrections:
+    """The wrong offsets of a segment. Reads all of it, and its indexes; kept while the file stays the same.
+
+    If batches contradict the bounds, those that are in other segments too, whose names include them, are wrong here.
+    With `keep_copies`, these are not looked for.
+    """
+    found = _corrections(file.path, file.identity, bounds, ())
+    if keep_copies or found.bounds[:2] == bounds[:2]:
+        return found
+    return _corrections(file.path, file.identity, bounds, _beside(file.path))
+
+
+def _beside(path: str) -> tuple[tuple[str, FileIdentity], ...]:
+    """The segments of a segment's directory; empty if it cannot be listed."""
+    found: list[tuple[str, FileIdentity]] = []
+    with optional(path):
+        for file in segment_files(os.path.dirname(full_path(path))):
+            with optional(file.path):
+                found.append((file.path, identity_of(file.path)))
+    return tuple(found)
 
 
 @lru_cache(maxsize=8)
-def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Corrections:
+def _corrections(
+    path: str, identity: FileIdentity, bounds: Bounds, beside: tuple[tuple[str, FileIdentity], ...]
+) -> Corrections:
     with open_file(path) as file:
         batches, counts = _read(file)
         if bounds.first is None or bounds.first != _named(path):  # the entries of its indexes follow the name
@@ -196,7 +220,13 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
             batches = replace(batches, indexed=nothing, timed=nothing)
         end = int(batches.position[-1] + batches.size[-1]) if len(batches.base) else 0
         full = file.size if not unused(file, end) else end
-        placement = judge(batches, bounds, full, has_index=_has_index(path, batches))
+        has_index = _has_index(path, batches)
+        placement = judge(batches, bounds, full, has_index=has_index)
+        copies = np.zeros(len(batches.base), np.bool_)
+        if beside:
+            copies = copies_among(path, batches, placement.base, bounds)
+            if copies.any():
+                placement = judge_without(copies, batches, bounds, full, has_index=has_index)
         rows = np.flatnonzero(placement.wrong)
         for row in rows[~batches.exact[rows]].tolist():
             counts[row] = records_in(file, int(batches.position[row]), int(batches.size[row]))
@@ -210,6 +240,7 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
         placement.base[rows],
         span[rows],
         counts[rows],
+        copies[rows],
         placement.bounds,
         int(placement.base[known[0]]) if len(known) else None,
         (batches.position[known] + batches.size[known], placement.base[known] + span[known] - 1),

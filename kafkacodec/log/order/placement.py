@@ -55,6 +55,10 @@ class Batches:
     indexed: Ints
     timed: Ints
 
+    def only(self, rows: Flags) -> Batches:
+        """Some of them."""
+        return Batches(*(getattr(self, name)[rows] for name in Batches.__annotations__))
+
     @cached_property
     def span(self) -> Ints:
         """How many offsets each batch has."""
@@ -132,6 +136,17 @@ def judge(batches: Batches, bounds: Bounds, end_position: int | None = None, *, 
             if not without.wrong.any():
                 return without
     return found
+
+
+def judge_without(
+    left_out: Flags, batches: Batches, bounds: Bounds, end_position: int | None = None, *, has_index: bool = True
+) -> Placement:
+    """As `judge`, of the other batches; those left out have wrong offsets, and the right ones are unknown."""
+    rows = ~left_out
+    found = judge(batches.only(rows), bounds, end_position, has_index=has_index)
+    base = np.full_like(batches.base, NONE)
+    base[rows] = found.base
+    return Placement(base != batches.base, base, found.bounds)
 
 
 def _judge(batches: Batches, bounds: Bounds, end_position: int | None) -> Placement:
