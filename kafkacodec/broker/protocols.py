@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafkacodec.broker.host.limits import MAX_BYTES
 from kafkacodec.broker.host.runner import Runner, Store
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError
@@ -176,7 +177,7 @@ def _kafka07(inside: Inside) -> _Begun:
 
     settings = BrokerSettings.parse(inside.config.kafka07)
     service = Kafka07Service(inside, settings)
-    buffers = FrameBuffers(_KEPT_BYTES)
+    buffers = FrameBuffers(_KEPT_BYTES, MAX_BYTES)
     registration = None
     if settings.zookeeper:
         from kafkacodec.broker.dialects.kafka07_registration import Registration
@@ -198,7 +199,7 @@ def _rewrite(inside: Inside) -> _Begun:
         raise ValueError(f"config rewrite.servers: none of the servers has the id of this one, {inside.broker_id}")
     service = RewriteService(inside, settings)
     peers = Peers(service, settings.servers, inside.broker_id)
-    return _Begun(service, RewriteCodec, service.store, peers, peers)
+    return _Begun(service, partial(RewriteCodec, FrameBuffers(0, MAX_BYTES)), service.store, peers, peers)
 
 
 _BEGINNINGS: dict[str, Callable[[Inside], _Begun]] = {"kafka07": _kafka07, "line": _line, "rewrite": _rewrite}

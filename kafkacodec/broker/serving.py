@@ -15,6 +15,7 @@ from kafkacodec.broker.dialects.inside import Inside, Replication
 from kafkacodec.broker.host.arrivals import Arrivals
 from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
+from kafkacodec.broker.host.limits import MAX_BYTES
 from kafkacodec.broker.host.runner import Runner
 from kafkacodec.broker.kafka.apis import ADVERTISED, OLD, OLD_ADVERTISED, READ
 from kafkacodec.broker.kafka.clustering.brokers import Brokers
@@ -102,7 +103,7 @@ class Serving:
         try:
             self._assemble(loop)
             self._logins = Logins(self._node, security.users, security.tokens)
-            self._urls, self._tls, self._buffers = urls, security.tls, FrameBuffers(_KEPT_BYTES)
+            self._urls, self._tls, self._buffers = urls, security.tls, FrameBuffers(_KEPT_BYTES, MAX_BYTES)
             for broker in self.ids:
                 await self._listen(broker)
                 self.addresses += [listener.address for listener in self._listeners[broker]]

@@ -42,11 +42,25 @@ class Frame:
 
 
 class FrameBuffers:
-    """Memory for large frames: released memory, up to `kept_bytes`, is reused if it fits."""
+    """Memory for large frames: released memory, up to `kept_bytes`, is reused if it fits.
 
-    def __init__(self, kept_bytes: int = 64 << 20) -> None:
-        self._kept_bytes = kept_bytes
+    Args:
+        kept_bytes: see above.
+        most_begun: the bytes of frames that are being received, beyond which no other begins; None for any number.
+
+    Attributes:
+        begun: the bytes of memory of frames that are being received.
+    """
+
+    def __init__(self, kept_bytes: int = 64 << 20, most_begun: int | None = None) -> None:
+        self._kept_bytes, self._most_begun = kept_bytes, most_begun
         self._free: list[memoryview] = []
+        self.begun = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no other frame may begin."""
+        return self._most_begun is not None and self.begun >= self._most_begun
 
     def take(self, size: int) -> memoryview:
         """Return memory of at least `size` bytes, and at most twice that."""
@@ -78,6 +92,7 @@ class FrameReader:
 
     Attributes:
         before (list[Frame]): the complete frames before one whose size was refused.
+        waits (bool): a large frame waits for memory: receive nothing, and call ``received(0)`` later.
     """
 
     def __init__(self, buffers: FrameBuffers, max_frame_size: int) -> None:
@@ -89,6 +104,7 @@ class FrameReader:
         self._large: memoryview | None = None
         self._size = self._have = 0  # of the large frame
         self.before: list[Frame] = []
+        self.waits = False
 
     def buffer(self) -> memoryview:
         """The memory for the next received bytes."""
@@ -118,10 +134,13 @@ class FrameReader:
         if self._have < self._size:
             return []
         memory, self._large = self._large, None
+        self._buffers.begun -= len(memory)
         return [Frame(memory[: self._size], memory, self._buffers)]
 
     def drop(self) -> None:
         """Free the memory of an incomplete frame that will not be completed."""
+        if self._large is not None:
+            self._buffers.begun -= len(self._large)
         self._large = None
         self._kept = 0
 
@@ -132,6 +151,7 @@ class FrameReader:
     def _split(self, end: int) -> list[Frame]:
         frames: list[Frame] = []
         at, scratch, most = 0, self._scratch, self.max_frame_size
+        self.waits = False
         while end - at >= SIZE_BYTES:
             self._at = at
             size = _size_at(scratch, at)[0]
@@ -140,7 +160,8 @@ class FrameReader:
                 frame_size(scratch, at, max_size=most)  # raises
             size += SIZE_BYTES
             if size > end - at:
-                if size > _SCRATCH_BYTES:
+                self.waits = size > _SCRATCH_BYTES and self._buffers.is_full
+                if size > _SCRATCH_BYTES and not self.waits:
                     self._begin_large(scratch[at:end], size)
                     at = end
                 break
@@ -153,5 +174,6 @@ class FrameReader:
 
     def _begin_large(self, start: memoryview, size: int) -> None:
         self._large = self._buffers.take(size)
+        self._buffers.begun += len(self._large)
         self._large[: len(start)] = start
         self._size, self._have = size, len(start)

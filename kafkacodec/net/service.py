@@ -100,6 +100,10 @@ class Codec(Protocol):
     in_order: bool
     answers_last: bool
 
+    @property
+    def waits(self) -> bool:
+        """Whether a request that begins waits for memory: nothing is received until ``received(0)`` changes that."""
+
     def buffer(self) -> memoryview:
         """Return memory for the next received bytes."""
 

@@ -15,6 +15,7 @@ from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.limits import Limits
 from kafkacodec.broker.host.runner import Runner
 from kafkacodec.errors import RemoteProtocolError
+from kafkacodec.net.frames import FrameBuffers, FrameReader
 from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, Reply, together
 from tests.patience import until
 
@@ -28,6 +29,10 @@ class Lines:
     def __init__(self):
         self.memory, self.kept = memoryview(bytearray(256)), b""
         self.released = []
+
+    @property
+    def waits(self):
+        return False
 
     def buffer(self):
         return self.memory
@@ -64,6 +69,42 @@ class Patient(Lines):
     """The same, whose clients may stop sending before they have all answers."""
 
     answers_last = True
+
+
+class Word(str):
+    """A request that takes memory."""
+
+    nbytes = 100_000
+
+
+class Sized(Lines):
+    """The same, whose requests take memory."""
+
+    def received(self, count):
+        return [Word(line) for line in super().received(count)]
+
+
+class Frames(Lines):
+    """A codec of frames with a word and zeros, whose memory while they are received is limited."""
+
+    buffers = FrameBuffers(0, most_begun=300_000)
+
+    def __init__(self):
+        super().__init__()
+        self.reader = FrameReader(self.buffers, 1 << 20)
+
+    @property
+    def waits(self):
+        return self.reader.waits
+
+    def buffer(self):
+        return self.reader.buffer()
+
+    def received(self, count):
+        return [bytes(frame.view[4:]).rstrip(b"\0").decode() for frame in self.reader.received(count)]
+
+    def drop(self):
+        self.reader.drop()
 
 
 class Store:
@@ -352,6 +393,48 @@ async def test_a_client_that_asks_more_than_may_wait_is_not_read_until_it_gets_a
             await say(other, "go")
             assert await hear(other) == "went"
         assert [await hear(one) for _ in range(5)] == ["woken"] * 5
+
+
+def frame(word, size=200_000):
+    return struct.pack(">i", size) + word.ljust(size, b"\0")
+
+
+async def test_frames_that_are_not_complete_have_a_limit_of_their_own():
+    """Those that have begun are received to their end, and small requests are served meanwhile."""
+    async with served(codec=Frames) as (service, connect):
+        clients = [await connect() for _ in range(5)]
+        for number, (_, writer) in enumerate(clients):
+            writer.write(frame(b"echo %d" % number)[:-1])
+        stopped = service.host.listeners[0].load.stopped
+        await until(lambda: len(stopped) == 3)
+        assert Frames.buffers.begun == 2 * 262_144
+        small = await connect()
+        small[1].write(frame(b"echo small", 100))
+        assert await hear(small) == "small"
+        waiting = [session.peer.rpartition(":")[2] for session in stopped]
+        begun = [one for one in clients if str(one[1].get_extra_info("sockname")[1]) not in waiting]
+        begun[0][1].close()  # its memory goes to the first that waits
+        await until(lambda: len(stopped) == 2)
+        rest = [one for one in clients if one is not begun[0]]
+        for _, writer in rest:
+            writer.write(b"\0")
+        answers = await asyncio.gather(*map(hear, rest))
+        assert sorted(answers) == sorted(str(clients.index(one)) for one in rest)
+        assert (Frames.buffers.begun, stopped) == (0, {})
+
+
+async def test_who_stopped_because_of_others_goes_on_though_another_had_taken_the_room():
+    async with served(Limits(max_bytes_in_flight=150_000), Sized) as (service, connect):
+        clients = [await connect() for _ in range(4)]
+        for count, client in zip((1, 2, 2, 2), clients, strict=True):
+            await say(client, "wait")
+            await until(lambda count=count: len(service.waiting) == count)
+        stopped = service.host.listeners[0].load.stopped
+        await until(lambda: len(stopped) == 3)
+        for number in range(4):
+            await until(lambda count=number: len(service.waiting) > count)
+            service.waiting[number].answer(f"{number}")
+        assert sorted(await asyncio.gather(*map(hear, clients))) == ["0", "1", "2", "3"]
 
 
 async def test_idle_connections_are_closed_but_not_those_that_wait():

@@ -79,6 +79,11 @@ class Kafka07Codec:
     def __init__(self, buffers: FrameBuffers, max_request_bytes: int) -> None:
         self._reader = FrameReader(buffers, max_request_bytes)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a request that begins waits for memory."""
+        return self._reader.waits
+
     def buffer(self) -> memoryview:
         """Return memory for the next received bytes."""
         return self._reader.buffer()

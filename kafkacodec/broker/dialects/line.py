@@ -37,6 +37,7 @@ class LineCodec:
 
     in_order = False  # a PRODUCE with acks=all is answered when it is replicated
     answers_last = True  # as from a shell: printf 'V1|1|PING|\n' | nc HOST PORT
+    waits = False
 
     def __init__(self, memory: memoryview) -> None:
         self._reader = LineReader(max_line_bytes=MAX_LINE_BYTES)

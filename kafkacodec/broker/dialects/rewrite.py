@@ -56,13 +56,22 @@ class RewriteRequest:
 
 
 class RewriteCodec:
-    """The codec of a connection."""
+    """The codec of a connection.
+
+    Args:
+        buffers: memory for large frames, which all connections share.
+    """
 
     in_order = False  # a registration waits for the other members
     answers_last = False  # a member leaves when its connection ends
 
-    def __init__(self) -> None:
-        self._reader = FrameReader(FrameBuffers(0), MAX_REQUEST_BYTES)
+    def __init__(self, buffers: FrameBuffers) -> None:
+        self._reader = FrameReader(buffers, MAX_REQUEST_BYTES)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request that begins waits for memory."""
+        return self._reader.waits
 
     def buffer(self) -> memoryview:
         """Return memory for the next received bytes."""

@@ -7,7 +7,11 @@ from typing import Any, Final
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.net.notes import Notes
 
-__all__ = ["Limits", "Load"]
+__all__ = ["MAX_BYTES", "Limits", "Load"]
+
+MAX_BYTES: Final = 512 << 20
+"""The most bytes of requests that wait for their answers; as many may belong to large requests that are being
+received."""
 
 _MOST_CONNECTIONS: Final = 10_000
 _OTHER_FILES: Final = 640  # of a process: mostly logs, and connections that the host is about to refuse
@@ -46,7 +50,7 @@ class Limits:
 
     max_connections: int = field(default_factory=_affordable)
     max_pending: int = 500
-    max_bytes_in_flight: int = 512 << 20
+    max_bytes_in_flight: int = MAX_BYTES
     max_unsent_bytes: int = 1 << 20
     max_idle_ms: float = 600_000
 
@@ -61,7 +65,7 @@ class Load:
         sessions: the open sessions.
         opening: those whose connection was accepted, and may be in a TLS handshake.
         nbytes: bytes of requests that wait for their answers.
-        stopped: sessions that may have stopped reading because of others.
+        stopped: sessions that may have stopped reading because of others, as keys; the first continues first.
         requests: since the start.
         received, sent: bytes since the start.
     """
@@ -71,7 +75,7 @@ class Load:
     sessions: set[Any] = field(default_factory=set)
     opening: set[Any] = field(default_factory=set)
     nbytes: int = 0
-    stopped: set[Any] = field(default_factory=set)
+    stopped: dict[Any, None] = field(default_factory=dict)
     requests: int = 0
     received: int = 0
     sent: int = 0

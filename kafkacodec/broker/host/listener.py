@@ -137,13 +137,13 @@ class Listener:
     def remove(self, session: Session) -> None:
         """Forget a session, and tell the service."""
         self.load.sessions.discard(session)
-        self.load.stopped.discard(session)
+        self.load.stopped.pop(session, None)
         self._runner.disconnected(session)
 
     def paused(self, session: Session) -> None:
-        """Note that a session has stopped reading."""
-        if self.load.is_full:
-            self.load.stopped.add(session)
+        """Note that a session does not read."""
+        if self.load.is_full or session.lacks_memory:
+            self.load.stopped[session] = None
 
     def relieved(self) -> None:
         """Resume sessions that stopped reading because of others."""

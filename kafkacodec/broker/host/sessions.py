@@ -45,7 +45,7 @@ class Acceptor(Protocol):
         """Pass a request to the service."""
 
     def paused(self, session: Session) -> None:
-        """Note that a session has stopped reading."""
+        """Note that a session does not read."""
 
     def relieved(self) -> None:
         """Resume sessions that stopped reading because of others."""
@@ -83,12 +83,14 @@ class Session(asyncio.BufferedProtocol):
         peer: the client's address as text.
         host: the client's host.
         state: of the service for this connection.
+        lacks_memory: whether a request that begins waits for memory.
     """
 
     def __init__(self, listener: Acceptor) -> None:
         self.listener = listener
         self.peer = self.host = ""
         self.state: Any = None
+        self.lacks_memory = False
         self.last = 0.0  # time of the last received bytes, in ms
         self._unsent = 0  # bytes that the client had not taken at the last look
         self._codec: Codec = listener.codec()
@@ -130,10 +132,18 @@ class Session(asyncio.BufferedProtocol):
         """Take received bytes."""
         self.last = self.listener.now()
         self._load.received += nbytes
-        if self._ending:
-            return
+        if not self._ending:
+            self._take(nbytes)
+            self._begin()
+
+    def _take(self, nbytes: int) -> None:
+        """Take bytes, or those before them that had to wait for memory."""
         try:
-            self._later.extend(self._codec.received(nbytes))
+            requests = self._codec.received(nbytes)
+            self._later.extend(requests)
+            self.lacks_memory = self._codec.waits
+            if requests and self._load.stopped:
+                self.listener.relieved()
         except KafkaCodecError as error:
             self._load.notes.say(f"{self.listener.name}: {error}; closing its connection", self.peer)
             self._later.extend(getattr(error, "events", ()))
@@ -142,7 +152,6 @@ class Session(asyncio.BufferedProtocol):
             reason = "there is no memory for a request that begins"
             self._load.notes.say(f"{self.listener.name}: {reason}; closing its connection", self.peer)
             self._later.append(CLOSE)
-        self._begin()
 
     def eof_received(self) -> bool:
         """Close when the client stops sending, or after the answers to what it has sent."""
@@ -166,6 +175,8 @@ class Session(asyncio.BufferedProtocol):
             return
         self._ended = self._ending = True
         self._codec.drop()
+        if self._load.stopped:
+            self.listener.relieved()
         for call in self._pending:
             self._freed(call.size)
             self._codec.release(call.request)
@@ -201,6 +212,8 @@ class Session(asyncio.BufferedProtocol):
 
     def resume(self) -> None:
         """Continue after others have freed memory."""
+        if self.lacks_memory and not self._ending:
+            self._take(0)
         self._begin()
 
     def close(self) -> None:
@@ -354,12 +367,13 @@ class Session(asyncio.BufferedProtocol):
 
     def _set_reading(self) -> None:
         """Read only while there is room, and no request that has to wait for others."""
-        pause = bool(self._later) or not self._has_room()
+        pause = bool(self._later) or self.lacks_memory or not self._has_room()
+        if pause and not self._ending:
+            self.listener.paused(self)
         if pause == self._paused or self._ending or self._last:
             return
         self._paused = pause
         if pause:
             self._transport.pause_reading()
-            self.listener.paused(self)
         else:
             self._transport.resume_reading()

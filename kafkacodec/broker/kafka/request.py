@@ -143,6 +143,11 @@ class KafkaCodec:
         self._versions, self._peer, self._account = versions, peer, account
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a request that begins waits for memory."""
+        return self._reader.waits
+
     def buffer(self) -> memoryview:
         """Return memory for the next received bytes."""
         return self._reader.buffer()
