@@ -14,6 +14,10 @@ cdef class HeldBuffer:
 cdef int get_buffer(object data, Py_buffer *view) except -1
 
 
+# Whether an object's bytes are references to Python objects, as those of numpy's arrays of objects: addresses, no data.
+cdef bint has_objects(object data) noexcept
+
+
 # Bytes that a Python object keeps, for views to point into; NULL where memory or the budget ends.
 cdef k.kc_backing *backing_of(object holder, const uint8_t *data, size_t size, k.kc_budget *budget, k.kc_error *error)
 

@@ -1,8 +1,10 @@
 # Buffers and objects with bytes that a binding keeps after a call.
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.buffer cimport PyBUF_FULL_RO, PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_CheckExact, PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_CheckExact
 from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
+from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
 
@@ -18,7 +20,41 @@ cdef extern from "Python.h":
 cdef int get_buffer(object data, Py_buffer *view) except -1:
     if export_raw(data, view, PyBUF_SIMPLE) < 0:
         explain(data)
+    if has_objects(data):
+        PyBuffer_Release(view)
+        raise TypeError(
+            f"a bytes-like object is required, not {type(data).__name__!r} of Python objects: pass each of them by itself"
+        )
     return 0
+
+
+cdef bint has_objects(object data) noexcept:
+    cdef Py_buffer view
+    cdef bint found
+    if PyBytes_CheckExact(data) or PyByteArray_CheckExact(data):
+        return False
+    if PyMemoryView_Check(data):
+        return names_objects(PyMemoryView_GET_BUFFER(data).format)
+    if export_raw(data, &view, PyBUF_FULL_RO) < 0:  # its elements have no format, as those of numpy's times
+        PyErr_Clear()
+        return False
+    found = names_objects(view.format)
+    PyBuffer_Release(&view)
+    return found
+
+
+cdef bint names_objects(const char *format) noexcept:
+    """Whether elements of this format, in the syntax of `struct`, have references; names of fields are in colons."""
+    cdef bint in_name = False
+    if format == NULL:
+        return False
+    while format[0]:
+        if format[0] == b":":
+            in_name = not in_name
+        elif format[0] == b"O" and not in_name:
+            return True
+        format += 1
+    return False
 
 
 cdef int explain(object data) except -1:

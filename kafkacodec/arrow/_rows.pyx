@@ -15,9 +15,11 @@ from kafkacodec.lazy import np
 cdef class Needle:
     """Bytes to find, prepared once for any number of searches."""
     cdef k.kc_needle needle
+    cdef bytes wanted
 
     def __cinit__(self, bytes needle not None):
         cdef k.kc_error error
+        self.wanted = needle
         error.code = k.KC_OK
         if k.kc_needle_init(&self.needle, PyBytes_AS_STRING(needle), PyBytes_GET_SIZE(needle), &error):
             check(&error)
@@ -25,8 +27,8 @@ cdef class Needle:
     def __dealloc__(self):
         k.kc_needle_free(&self.needle)
 
-    def __reduce_ex__(self, protocol):
-        raise TypeError("a Needle cannot be copied or pickled")
+    def __reduce__(self):
+        return Needle, (self.wanted,)
 
     def rows(self, Table table not None, str name not None, bint whole=False):
         """Which rows of a column of bytes contain the bytes or, with `whole`, are equal to them."""

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kafkacodec._core cimport arrow as k
+from kafkacodec._core._buffer cimport has_objects
 from kafkacodec._core._errors cimport exception_from
 
 from kafkacodec.errors import EncodeError
@@ -31,6 +32,8 @@ cdef class ByteColumn:
                 raise EncodeError(f"str cannot be encoded as UTF-8: {e.reason}") from None
             return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
         try:
+            if has_objects(value):
+                raise TypeError
             PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
         except (TypeError, BufferError, ValueError):    # ValueError: a memoryview that was released
             raise EncodeError(f"{type(value).__name__} is not bytes, str or None") from None

@@ -8,7 +8,7 @@ A fault is stored in a C struct. The path to its field is built while the calls 
 fault. Lengths are compared with the remaining bytes before they are added to anything, counts with the minimum size of
 so many elements, so that memory stays proportional to the input.
 """
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -120,7 +120,7 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
         data, later = copied(data), True
     elif not has_one_memory(<PyObject *> data):
         data = memoryview(data)
-    PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
+    get_buffer(data, &buffer)
     if start < 0 or start > buffer.len:
         PyBuffer_Release(&buffer)
         raise Truncated(f"position {start} is outside the {buffer.len} bytes", position=start)

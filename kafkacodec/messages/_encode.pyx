@@ -10,6 +10,7 @@ from libc.stdint cimport INT16_MAX, INT32_MAX, INT64_MAX, INT64_MIN, UINT64_MAX,
 from libc.string cimport memcmp, memcpy, memmove
 
 from kafkacodec._core cimport base as k
+from kafkacodec._core._buffer cimport has_objects
 from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._program cimport (
     ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
@@ -510,6 +511,8 @@ cdef uint8_t *write_bytes(Writer *w, uint8_t *at, const Op *op, PyObject *value)
         return write_any_bytes(w, at, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
     if value == py.Py_None:
         return write_null(w, at, op, True)
+    if has_objects(<object> value):
+        return refuse(w, "expected bytes, not references to objects", value)
     shared(value)
     if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
         at = refuse_raised(w, "expected bytes", value)
@@ -527,6 +530,8 @@ cdef uint8_t *write_records(Writer *w, uint8_t *at, const Op *op, PyObject *valu
         return write_bytes(w, at, op, value)
     try:
         records = <object> value
+        if has_objects(records):
+            return write_bytes(w, at, op, value)
         view = memoryview(records).cast("B")
         size = len(view)
         if size < PIECE_BYTES or size > INT32_MAX - 1:

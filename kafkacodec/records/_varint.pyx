@@ -1,12 +1,13 @@
 # cython: embedsignature=False
 """Varints over Python buffers."""
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from kafkacodec._core cimport base as k
+from kafkacodec._core._buffer cimport get_buffer
 
 from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
 
@@ -84,7 +85,7 @@ cdef Py_ssize_t decode(object data, object where, uint64_t *value) except -1:
     cdef Py_ssize_t position = PyNumber_AsSsize_t(where, NULL)  # clipped: no buffer is that long
     if PyBytes_CheckExact(data):
         return decode_bytes(<const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), position, value)
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    get_buffer(data, &view)
     try:
         return decode_bytes(<const uint8_t *> view.buf, view.len, position, value)
     finally:

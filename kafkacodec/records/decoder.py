@@ -14,6 +14,7 @@ from kafkacodec.records.plan import (
     NO_BYTE_LIMIT,
     TABLE_ROWS,
     DecodeOptions,
+    Plan,
     TableOptions,
     allowance_of,
     plan_of,
@@ -47,13 +48,13 @@ class Decoder:
         >>> rows = [decoder.decode(data) for data in [one, another]]
 
     Options and their errors are those of `kafkacodec.decode`. A decoder may be used by any number of threads at once,
-    and keeps no reference to what it has read.
+    and keeps no reference to what it has read. Copies and pickles have its options.
 
     Raises:
         ValueError, TypeError: an option is wrong.
     """
 
-    __slots__ = ("_allowance", "_idle", "_plan", "_readers", "_threads")
+    __slots__ = ("_allowance", "_idle", "_max_total_bytes", "_plan", "_readers", "_threads")
 
     @shows_options(DecoderOptions, plan_of)
     def __init__(
@@ -63,9 +64,14 @@ class Decoder:
         max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
         **options: Unpack[DecodeOptions],
     ) -> None:
-        self._plan = plan_of(**options)
-        self._threads = num_threads(threads)
-        self._allowance = allowance_of(max_total_bytes, "read chunks with iter_columns")
+        self.__setstate__((plan_of(**options), num_threads(threads), max_total_bytes))
+
+    def __getstate__(self) -> tuple[Plan, int, int]:
+        return self._plan, self._threads, self._max_total_bytes
+
+    def __setstate__(self, made_of: tuple[Plan, int, int]) -> None:
+        self._plan, self._threads, self._max_total_bytes = made_of
+        self._allowance = allowance_of(self._max_total_bytes, "read chunks with iter_columns")
         self._idle: list[Core] = []  # decoders of `_plan`, none with several threads or layouts that depend on the data
         self._readers: list[Core] = []  # decoders of all records' columns
 

@@ -206,7 +206,7 @@ class Encoder:
         >>> sets = [encoder.encode(rows) for rows in [[(b"key", b"value")], [(None, b"other")]]]
 
     Options and their errors are those of `kafkacodec.encode`: each record set begins with `base_offset` and
-    `base_sequence`. An encoder may be used by any number of threads at once.
+    `base_sequence`. An encoder may be used by any number of threads at once. Copies and pickles have its options.
 
     Raises:
         ValueError, TypeError: an option is wrong.
@@ -216,7 +216,13 @@ class Encoder:
 
     @shows_options(RecordSetOptions, EncodePlan)
     def __init__(self, *, threads: int | None = 1, **options: Unpack[RecordSetOptions]) -> None:
-        self._plan, self._threads = EncodePlan.of(options), num_threads(threads)
+        self.__setstate__((EncodePlan.of(options), num_threads(threads)))
+
+    def __getstate__(self) -> tuple[EncodePlan, int]:
+        return self._plan, self._threads
+
+    def __setstate__(self, made_of: tuple[EncodePlan, int]) -> None:
+        self._plan, self._threads = made_of
         self._idle: list[tuple[BatchEncoder, Callable[[Any], Any] | None]] = []
 
     def __repr__(self) -> str:

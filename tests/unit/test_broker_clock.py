@@ -62,7 +62,7 @@ def test_a_transaction_times_out(clock):
             assert state(wire) == "Ongoing"
             kafka.advance(11)  # time-outs are looked at every ten seconds
             assert state(wire) == "CompleteAbort"
-            with pytest.raises(errors.KafkaCodecError):
+            with pytest.raises(errors.KafkaCodecError, match="open for longer than transaction_timeout_ms, 60,000"):
                 producer.commit_transaction()
         assert kafka.records("t")["value"].tolist() == [b"kept"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 import kafkacodec as kc
@@ -139,3 +141,57 @@ def run(code: str) -> None:
     """In a separate process, which must exit without an error."""
     done = run_python(code)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def fetched(records: object) -> bytes:
+    partition = messages.FetchResponse.PartitionData(records=records)
+    topic = messages.FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])
+    return messages.FetchResponse(responses=[topic]).encode(4)
+
+
+TAKE_BYTES: dict[str, Callable[[Any], object]] = {
+    "decode": kc.decode,
+    "decode a view": lambda data: kc.decode(memoryview(data)),
+    "scan": kc.scan,
+    "crc32c": kc.crc32c,
+    "murmur2": kc.murmur2,
+    "decode_varint": kc.decode_varint,
+    "partition": lambda data: kc.partition([data], 3),
+    "a key": lambda data: kc.encode([(data, b"")]),
+    "a value": lambda data: kc.encode([(b"", data)]),
+    "a header": lambda data: kc.encode([kc.Record(0, 0, 0, b"", b"", (("name", data),))]),
+    "kafka07.decode": kafka07.decode,
+    "kafka07.encode_messages": lambda data: kafka07.encode_messages([data]),
+    "a message": lambda data: messages.MetadataRequest.decode(data, 1),
+    "a message with records": lambda data: messages.FetchResponse.decode(data, 4),
+    "a message's bytes": lambda data: messages.SaslAuthenticateRequest(auth_bytes=data).encode(1),
+    "a message's records": fetched,
+}
+REFERENCES = [
+    np.array([DATA], object),
+    np.array([DATA] * 3000, object),
+    np.zeros(3, [("number", "u1"), ("object", "O")]),
+]
+
+
+@pytest.mark.parametrize("name", TAKE_BYTES)
+@pytest.mark.parametrize("references", REFERENCES, ids=["one", "many", "structured"])
+def test_addresses_of_objects_are_no_bytes(name: str, references: Any) -> None:
+    with pytest.raises((TypeError, kc.EncodeError)):
+        TAKE_BYTES[name](references)
+
+
+def test_fields_may_have_any_name() -> None:
+    assert kc.crc32c(np.zeros(3, [("O", "u1")])) == kc.crc32c(bytes(3))
+    assert kc.crc32c(np.zeros(1, "M8[s]")) == kc.crc32c(bytes(8))
+
+
+def test_addresses_of_objects_are_not_sent() -> None:
+    with kc.broker.serve(topics={"t": 1}) as broker, kc.client.Producer(broker.bootstrap_servers) as producer:
+        for _ in range(2):  # the first record of a batch, and a later one
+            for record in ({"value": REFERENCES[0]}, {"key": REFERENCES[0]}, {"headers": {"name": REFERENCES[0]}}):
+                with pytest.raises(kc.EncodeError, match="ndarray is not bytes"):
+                    producer.send("t", **record)
+            producer.send("t", np.frombuffer(b"text", "u1"))
+        producer.flush()
+        assert broker.records("t")["value"].tolist() == [b"text"] * 2

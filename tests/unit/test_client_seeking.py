@@ -188,3 +188,14 @@ async def test_nothing_is_written_behind_what_is_held_back():
         assert isinstance(machine.landed[1][1], ConnectionFailed)
         assert not isinstance(machine.landed[2][1], Exception)
         await client.close()
+
+
+@pytest.mark.parametrize("offset", [11, 2**62, 2**63 - 1])
+def test_a_seek_beyond_the_end_starts_as_the_policy_says(offset):
+    read, _ = consumer()
+    read.read_all(700)
+    read.positions.seek(("t", 0), Position(offset))
+    assert not read.positions.read
+    read.network.poll()
+    read.wait(1000)
+    assert [r.offset for r in read.reader.records_by_partition(1)["t", 0]] == [0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 import threading
 from typing import Any
 
@@ -176,3 +178,24 @@ def test_threads_share_a_decoder_and_an_encoder() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_they_can_be_sent_to_another_process_also_after_their_use(protocol: int) -> None:
+    decoder = kc.Decoder(columns=iter(["offset", "value"]), on_error="skip", max_total_bytes=1 << 20, threads=2)
+    encoder = kc.Encoder(codec="gzip", level=1, base_offset=7)
+    for _ in range(2):
+        read, write = pickle.loads(pickle.dumps((decoder, encoder), protocol))
+        assert repr(read.decode(DAMAGED)) == repr(decoder.decode(DAMAGED))
+        assert list(read.iter_records(DATA)) == list(decoder.iter_records(DATA)) == ROWS
+        assert write.encode(ROWS) == encoder.encode(ROWS)
+    with pytest.raises(kc.LimitExceeded):
+        pickle.loads(pickle.dumps(kc.Decoder(max_total_bytes=10), protocol)).decode(DATA)
+
+
+def test_a_copy_shares_nothing_with_its_original() -> None:
+    decoder = kc.Decoder(on_error="stop")
+    assert rows_of(decoder.decode(DATA)) == ROWS
+    for copied in (copy.copy(decoder), copy.deepcopy(decoder)):
+        assert rows_of(copied.decode(DAMAGED)) == ROWS
+        assert copied._idle is not decoder._idle

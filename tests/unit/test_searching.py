@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import random
 
@@ -165,8 +166,12 @@ def test_batch_headers_are_filtered_too() -> None:
     assert late["base_offset"].tolist() == [o for o in headers["base_offset"].tolist() if o >= 3]
 
 
-def test_needles_are_not_pickled() -> None:
-    from kafkacodec.arrow._rows import Needle
-
-    with pytest.raises(TypeError):
-        pickle.dumps(Needle(b"a"))
+@pytest.mark.parametrize("search", [
+    kc.Search(key=b"a", header=("x", b"y"), grep=["q", "b"]),
+    kc.Search(value="b+", regex=True, invert=True),
+], ids=["bytes", "expression"])  # fmt: skip
+def test_a_search_can_be_sent_to_another_process(search: kc.Search) -> None:
+    table = kc.decode(kc.encode([kc.Record(n, 0, 0, k, b"b", (("x", b"y"),)) for n, k in enumerate([b"a", b"c"])]))
+    for copied in (pickle.loads(pickle.dumps(search)), copy.deepcopy(search)):
+        assert copied.mask(table).tolist() == search.mask(table).tolist()
+        assert copied.columns == search.columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkacodec.client.consuming.fetch_errors import FetchErrors
-from kafkacodec.client.consuming.positions import PartitionState, Positions
+from kafkacodec.client.consuming.positions import NO_END, PartitionState, Positions
 from kafkacodec.client.consuming.rounds import Contents
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
@@ -108,7 +108,7 @@ class Looking:
         """The broker to fetch a partition from; None if it must not be fetched now."""
         if state.fetching is None or state.paused or state.draining or state.failing or now < state.next_at:
             return None
-        if state.fetching.offset >= state.end or (state.first_bytes and state.kept):
+        if state.fetching.offset >= state.end != NO_END or (state.first_bytes and state.kept):
             return None
         leader = self._cluster.leader(state.topic, state.number)
         if leader is None:

@@ -146,7 +146,7 @@ class PartitionState:
     @property
     def read(self) -> bool:
         """Whether reading has reached the end."""
-        return self.position is not None and self.position.offset >= self.end
+        return self.position is not None and self.position.offset >= self.end != NO_END  # a seek may go to that offset
 
     def is_current(self, version: int) -> bool:
         """Whether what was fetched for this version is still wanted."""

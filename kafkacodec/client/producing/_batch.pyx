@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kafkacodec._core cimport encode as k
+from kafkacodec._core._buffer cimport has_objects
 from kafkacodec._core._errors cimport exception_from
 
 from collections.abc import Mapping
@@ -23,7 +24,11 @@ cdef bytes as_bytes(value, str what):
     if value is None or type(value) is bytes:
         return value
     try:
-        return (<str> value).encode() if isinstance(value, str) else bytes(memoryview(value).cast("B"))
+        if isinstance(value, str):
+            return (<str> value).encode()
+        if has_objects(value):
+            raise TypeError
+        return bytes(memoryview(value).cast("B"))
     except (TypeError, ValueError, BufferError) as e:
         reason = f"str cannot be encoded as UTF-8: {e}" if isinstance(value, str) else (
             f"{type(value).__name__} is not bytes, str or None: pass a serializer")

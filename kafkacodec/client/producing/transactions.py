@@ -434,13 +434,20 @@ class Transactions:
         if kind.code == INVALID_TXN_STATE and self.state is State.ABORTING and not self._known:
             self._ended(None)  # the coordinator never learned of the transaction
         elif kind.code in _FENCED:
-            reason = kind(f"{kind.name}: another producer with the transactional id {self._name!r} is newer")
-            self._fail(reason)
+            newer = f"another producer with the transactional id {self._name!r} is newer"
+            self._fail(kind(f"{kind.name}: {newer}{f', or this transaction {self._expired}' if self._started else ''}"))
+        elif kind.code == INVALID_TXN_STATE:
+            self._fail(kind(f"{reason}: the transaction is over, probably since it {self._expired}: "
+                            "make another producer, and repeat what the transaction had"))  # fmt: skip
         elif kind.code in _ABORTABLE and self.state in _ALIVE:
             self._recover = self._recover or kind.code in _MAPPING_LOST
             self._abort_only(reason)
         else:
             self._fail(reason)
+
+    @property
+    def _expired(self) -> str:
+        return f"was open for longer than transaction_timeout_ms, {self._timeout_ms:,}"
 
     def _abort_only(self, reason: Exception) -> None:
         self.state, self.reason = State.FAILED, self.reason or reason
