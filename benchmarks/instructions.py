@@ -25,7 +25,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import callgrind, consuming, sending, sessions
+from benchmarks import callgrind, consuming, sending, sessions, waited
 from benchmarks.cases import CASES, record_set, records
 from benchmarks.messages import Body, bodies, reading_arrays
 
@@ -279,6 +279,10 @@ def _clients() -> Calls:
     for name, send in sending.RECORDS.items():
         yield f"Producer.send, {sending.CALLS} times: {name}", sending.calls(send)
     yield f"Producer.send_columns, {sending.TABLES} tables of {sending.ROWS}", sending.tables()
+    if (wait := waited.waiting()) is not None:
+        for _ in range(WARM_UP_SESSION):
+            wait()
+        yield "Producer.send, a record that is waited for", wait
 
 
 def _tools(kc: Any) -> dict[str, str]:
