@@ -3,6 +3,7 @@ and what happens if anything else does meanwhile."""
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
 import socket
@@ -15,6 +16,9 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.client.aio import producer as aio
+from kafkacodec.client.blocking import producer as blocking
+from kafkacodec.client.driver import network
 from kafkacodec.client.producing import queue, shortcuts
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome
@@ -49,7 +53,7 @@ class Session:
     def used(self) -> tuple[int, int]:
         """How many records were written, and answers taken, past the loop since the last call."""
         shortcut = self.producer._queues.shortcut
-        now = shortcut.written, shortcut.taken
+        now = (shortcut.written, shortcut.taken) if shortcut is not None else (0, 0)
         before, self.before = self.before, now
         return now[0] - before[0], now[1] - before[1]
 
@@ -289,30 +293,43 @@ def test_a_handler_that_sends_while_a_record_is_waited_for(session: Session) -> 
 
 class Interrupts(interrupts.Interrupts):
     def steps(self, frame: Any, event: str) -> int | None:
-        if frame.f_code.co_filename not in (queue.__file__, shortcuts.__file__):
+        if frame.f_code.co_filename not in (queue.__file__, shortcuts.__file__, blocking.__file__):
             return None
+        # CPython looks for signals after calls, not where a block is left; and what has been interrupted ends unharmed.
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if line.startswith(("with ", "except ", "raise")) or sys.exc_info()[0] is not None:
+            return 0
         return event == "line"
 
 
-def test_an_interrupt_of_send_leaves_nothing(session: Session) -> None:
-    """At whatever line the record is either sent or it is not, and all others are in their order."""
-    for at in count(1):
-        session.ready()
-        raised = False
+@pytest.mark.parametrize("options", [{}, {"compression_type": "lz4"}])
+def test_an_interrupt_of_send_leaves_nothing(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """At whatever line, the record is sent or it is not, and no other waits for a timer or loses its place."""
+    monkeypatch.setattr(network, "SLOW_MS", 1e9)
+    monkeypatch.setattr(aio, "SLOW_MS", 1e9)
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        session = Session(broker, request_timeout_ms=10**6, delivery_timeout_ms=10**7, **options)
         try:
-            with Interrupts(at):
-                delivery = session.send(b"%d" % at + b"x" * at)  # of a size that is not known yet
-        except KeyboardInterrupt:
-            raised = True
-        if not raised:
-            delivery.result(SOON)
-            break
-        session.producer.flush(SOON)
-        session.send().result(SOON)
-        session.values = session.broker.records("t")["value"].tolist()
-        assert len(set(session.values)) == len(session.values)
-    assert at > 10
-    session.check()
+            for at in count(1):
+                session.send().result(SOON)
+                raised = False
+                try:
+                    with Interrupts(at):
+                        delivery = session.send(b"%d" % at + b"x" * at)  # of a size that is not known yet
+                except KeyboardInterrupt:
+                    raised = True
+                if not raised:
+                    delivery.result(SOON)
+                    break
+                session.send().result(SOON)
+                found = broker.records("t")["value"].tolist()
+                assert found in (session.values, session.values[:-2] + session.values[-1:])
+                session.values = found
+            assert at > 20
+            assert bool(session.used()[0]) is not bool(options)
+            session.check()
+        finally:
+            session.producer.close(0)
 
 
 def test_a_wait_that_begins_while_the_loop_wakes() -> None:

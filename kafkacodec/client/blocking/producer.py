@@ -9,7 +9,7 @@ import os
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -121,15 +121,22 @@ class Producer(Sending, BlockingClient):
         if own is None or queues.full or (partition is not None and partition not in own.present):
             own = self._room(topic, partition)
         timestamp = int(time.time() * 1000) if timestamp is None else time_number(timestamp)
-        with queues.lock:
-            if self._closed:
-                self._check()
-            if begun is not None:
-                self._check_transaction(begun)
-            delivery, due = queues.append(own, partition, key, value, headers, timestamp)
-            self._inside.make_ready(own)
-        if due:
-            self._thread.ring()
+        try:
+            with queues.lock:
+                if self._closed:
+                    self._check()
+                if begun is not None:
+                    self._check_transaction(begun)
+                delivery, due = queues.append(own, partition, key, value, headers, timestamp)
+                self._inside.make_ready(own)
+            if due:
+                self._thread.ring()
+        except (
+            BaseException
+        ):  # a signal handler's may come when the record is queued, and others join it without a ring
+            with suppress(ClientClosed):
+                self._thread.ring()
+            raise
         return delivery
 
     def _send_columns(self, data: Any, topic: str | None) -> TableDelivery:
