@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import kafkacodec as kc
@@ -77,3 +78,13 @@ def test_an_admin_client(call, text):
     with kc.client.Admin(NOBODY) as admin, pytest.raises(TypeError) as caught:
         call(admin)
     assert text in str(caught.value)
+
+
+def test_topics_may_be_in_anything_that_is_iterated_over():
+    with kc.client.Consumer(bootstrap_servers=NOBODY) as consumer:
+        for topics in (np.array(["a", "b"]), np.array(["a", "b"], object), dict.fromkeys("ab"), iter("ab")):
+            consumer.subscribe(topics)
+            assert consumer.subscription() == ["a", "b"]
+        for none in (np.array([], str), iter(()), ()):
+            with pytest.raises(ValueError, match="either topics or a pattern"):
+                consumer.subscribe(none)

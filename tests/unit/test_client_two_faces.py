@@ -71,3 +71,14 @@ def words_of(section, doc):
 def test_special_methods_are_there_twice(client, name):
     asked = {"iter": ("__aiter__", "__iter__")}.get(name, (f"__a{name}__", f"__{name}__"))
     assert hasattr(getattr(aio, client), asked[0]) is hasattr(getattr(kc.client, client), asked[1])
+
+
+@pytest.mark.parametrize("call", [
+    lambda: aio.Producer("127.0.0.1:1").send("t", b""),
+    lambda: aio.Consumer("t", bootstrap_servers="127.0.0.1:1").__aenter__(),
+    lambda: aio.Admin("127.0.0.1:1").list_topics(),
+], ids=["Producer", "Consumer", "Admin"])  # fmt: skip
+def test_without_a_loop_of_asyncio_the_error_says_what_else_there_is(call):
+    step = call()  # as another library's loop runs it, such as trio's
+    with pytest.raises(RuntimeError, match=r"no event loop of asyncio runs here: kafkacodec\.client is for threads"):
+        step.send(None)

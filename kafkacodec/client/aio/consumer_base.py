@@ -106,11 +106,11 @@ class ConsumerBase(AsyncClient):
         """
         parts = self._started()
         listener = Listener(on_assigned, on_revoked, on_lost)
-        if (pattern is None) == (not topics):
+        names = topic_names(topics)  # of any iterable, such as a numpy array, which may have no truth value
+        if (pattern is None) == (not names):
             raise ValueError("subscribe needs either topics or a pattern; unsubscribe() ends a subscription")
         if self._group is None and listener != Listener():
             raise ValueError("a consumer without group_id has no rebalances: on_assigned and the like are not called")
-        names = topic_names(topics) if topics else []
         self._subscribe(parts, Subscription(names, None if pattern is None else name_test(pattern)), listener)
 
     def _subscribe(self, parts: ConsumerParts, topics: Subscription, listener: Listener) -> None:

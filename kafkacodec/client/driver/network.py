@@ -60,7 +60,13 @@ class Network:
 
     def __init__(self, settings: ClientSettings) -> None:
         self.settings = settings
-        self.loop = asyncio.get_running_loop()
+        try:
+            self.loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError(
+                "no event loop of asyncio runs here: kafkacodec.client is for threads, such as those of "
+                "trio.to_thread.run_sync, and kafkacodec.client.aio for asyncio"
+            ) from None
         # What asyncio's own method calls, without that method; other loops have other clocks.
         plain = getattr(type(self.loop), "time", None) is asyncio.BaseEventLoop.time
         self._seconds = time.monotonic if plain else self.loop.time
