@@ -22,6 +22,7 @@ from kafkacodec.internal_records import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.net.service import Append, Effect, Reply, together
 
 if TYPE_CHECKING:
@@ -138,8 +139,9 @@ class Node:
             effect: Effect = done(errors.NONE)
             return effect
         rows = [(None, record) for record in records]
-        changes = Changes(rows, int(now), self.catalog.partitions_made(records))
-        return Effect([Append((CLUSTER_METADATA, 0), changes, partial(self._changed, records, done))])
+        stored = [decode_metadata_record(record) for record in records]  # applied as it will be loaded again
+        changes = Changes(rows, int(now), self.catalog.partitions_made(stored))
+        return Effect([Append((CLUSTER_METADATA, 0), changes, partial(self._changed, stored, done))])
 
     def change_rows(self, records: Sequence[bytes], request: Request, response: Any, rows: Sequence[Any]) -> Effect:
         """Append records to the metadata log, then answer; if they cannot be kept, rows without an error say so."""
@@ -151,11 +153,11 @@ class Node:
 
         return self.change(records, answered, request.now)
 
-    def _changed(self, records: Sequence[bytes], done: Done, result: Any, error: Exception | None, now: float) -> Any:
+    def _changed(self, records: Sequence[Any], done: Done, result: Any, error: Exception | None, now: float) -> Any:
         if error is not None:
             return done(errors.KAFKA_STORAGE_ERROR)
         for record in records:
-            self.catalog.load(record)
+            self.catalog.apply(record)
         return done(errors.NONE)
 
     def new_topic(

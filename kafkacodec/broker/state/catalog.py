@@ -15,7 +15,7 @@ from kafkacodec.arguments import meant
 from kafkacodec.broker.state.access import Access
 from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.log.state.metadata_image import ClusterMetadata
-from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
+from kafkacodec.messages.stored import encode_metadata_record
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
 
 __all__ = ["FEATURES", "PRODUCER_IDS", "Catalog", "NewPartition", "Topic"]
@@ -100,19 +100,12 @@ class Catalog:
 
     # Loading
 
-    def load(self, value: bytes) -> None:
-        """Apply a stored record. Raises DecodeError."""
-        record = decode_metadata_record(value)
-        if record is not None:
-            self.apply(record)
-
-    def partitions_made(self, values: Iterable[bytes]) -> list[NewPartition]:
-        """The partitions that stored records would make."""
+    def partitions_made(self, records: Iterable[Any]) -> list[NewPartition]:
+        """The partitions that records would make."""
         names: dict[uuid.UUID, str] = {}
         configs: dict[str, dict[str, str]] = {}
         found = []
-        for value in values:
-            record = decode_metadata_record(value)
+        for record in records:
             if isinstance(record, messages.TopicRecord):
                 names[record.topic_id] = record.name
                 configs[record.name] = {}

@@ -114,7 +114,7 @@ def _check_end(partition: Partition) -> None:
     """Raise DecodeError if damage, not an incomplete batch, follows the last complete one."""
     if partition.segments:
         last = partition.segments[-1]
-        end, _ = last._end_after_damage()
+        end, _ = last._end(after_damage=True)
         last.scan(columns=["position"], verify_crc=False, start_position=end, max_batches=1)
 
 

@@ -300,7 +300,7 @@ class Segment(Readable):
 
         Reads from the last valid index entry on.
         """
-        return self._end_after_damage()[1]
+        return self._end(after_damage=True)[1]
 
     def position_of_offset(self, offset: int) -> int:
         """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
@@ -363,39 +363,25 @@ class Segment(Readable):
 
         return inspect_segment(self.path, self.base_offset, surroundings, leader_epochs, threads, advance)
 
-    def _end(self) -> tuple[int, int | None]:
-        """The end position of the complete batches, and their last offset; read once while the file stays the same."""
-        known = self._known_end
-        if known is not None and known[0] == identity_of(self.path):
-            return known[1]
-        with self._opened() as file:
-            lookup = self._lookup(file)
-            end = lookup.end()
-            self._keep_end(lookup)
-        return end
+    def _end(self, *, after_damage: bool = False) -> tuple[int, int | None]:
+        """The end position of the complete batches, and their last offset; read once while the file stays the same.
 
-    def _end_after_damage(self) -> tuple[int, int | None]:
-        """As `_end`, also of the intact batches that follow damage."""
-        known = self._known_after
+        With `after_damage`, the intact batches that follow damage count too.
+        """
+        known = self._known_ends.get(after_damage)
         if known is not None and known[0] == identity_of(self.path):
             return known[1]
         with self._opened() as file:
             lookup = self._lookup(file)
-            end = lookup.end_after_damage()
-            self._keep_end(lookup)
+            end = lookup.end_after_damage() if after_damage else lookup.end()
             if file.settled:
-                self._known_after = file.identity, end
+                self._known_ends[after_damage] = file.identity, end
+            self._keep_end(lookup)
         return end
-
-    def _mark_of(self, offset: int) -> BatchMark | None:
-        """The batch that has an offset; None if none has it, or it is of a format before v2."""
-        with open_file(self.path) as file:
-            return self._lookup(file).mark_of(offset)
 
     def _keep_end(self, lookup: Lookup) -> None:
         if lookup.known_end is not None and lookup.file.settled:
-            self._known_end = lookup.file.identity, lookup.known_end
-            self._known_last = lookup.file.identity, lookup.known_last
+            self._known_ends[False] = lookup.file.identity, lookup.known_end
 
     @contextmanager
     def _opened(self) -> Iterator[StoredFile]:
