@@ -16,6 +16,7 @@ from kafkacodec.log.opening.identity import LogIdentity
 from kafkacodec.log.opening.listing import SettledDirectory, may_overlap
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.partitions.segment import Segment
+from kafkacodec.log.partitions.spans import segments_to_read
 from kafkacodec.log.reading.cuts import Limits
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
@@ -99,7 +100,7 @@ def offset_in_portion(portion: Portion, timestamp: int, threads: int | None) -> 
         found = segment._offset_of_timestamp(timestamp, first or 0, following if until is None else None)
         return None if found is None or (until is not None and found >= until) else found
 
-    for offset in in_threads(search, partition._segments_between(first, end), threads, chunk=4):
+    for offset in in_threads(search, _to_read(partition, first, end), threads, chunk=4):
         if offset is not None and (end is None or offset < end):
             return offset
     return None
@@ -178,7 +179,7 @@ def _ranges(
         piece = partition._surroundings(segment).place(segment._replaced(first, stop, listed.known_at))
         return [piece if transactions is None else transactions.exclude_aborted(piece)]
 
-    segments = partition._segments_between(first, stop)
+    segments = _to_read(partition, first, stop)
     each: Iterable[list[SegmentRange]]
     if directory is None:
         each = last = list(in_threads(cut, segments, threads))
@@ -190,6 +191,11 @@ def _ranges(
         log = log._replace(end_offset=_log_end(partition))
     for pieces in each:
         yield from (replace(piece, log=log) for piece in pieces)
+
+
+def _to_read(partition: Log, start_offset: int | None, end_offset: int | None) -> Sequence[Segment]:
+    named = partition._segments_between(start_offset, end_offset)
+    return segments_to_read(named, partition.segments, start_offset, end_offset)
 
 
 def _log_end(partition: Log) -> int | None:

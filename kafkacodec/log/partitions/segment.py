@@ -82,9 +82,8 @@ class Segment(Readable):
     def _begin(self, path: str, base_offset: int | None, topic: str | None, partition: int | None) -> None:
         self.path, self.base_offset, self.topic, self.partition = path, base_offset, topic, partition
         self.index_problems: list[DecodeError] = []
-        self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
         self._known_last: tuple[FileIdentity, tuple[int, int] | None] | None = None
-        self._known_after: tuple[FileIdentity, tuple[int, int | None]] | None = None
+        self._known_ends: dict[bool, tuple[FileIdentity, tuple[int, int | None]]] = {}  # before damage, and after it
         self._in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it fits: see `breaks`
 
     def __repr__(self) -> str:
@@ -379,9 +378,15 @@ class Segment(Readable):
             self._keep_end(lookup)
         return end
 
+    def _mark_of(self, offset: int) -> BatchMark | None:
+        """The batch that has an offset; None if none has it, or it is of a format before v2."""
+        with open_file(self.path) as file:
+            return self._lookup(file).mark_of(offset)
+
     def _keep_end(self, lookup: Lookup) -> None:
         if lookup.known_end is not None and lookup.file.settled:
             self._known_ends[False] = lookup.file.identity, lookup.known_end
+            self._known_last = lookup.file.identity, lookup.known_last
 
     @contextmanager
     def _opened(self) -> Iterator[StoredFile]:
