@@ -91,6 +91,21 @@ def test_sequences_of_a_producer_name_batches_next_to_damage():
     assert judge(replace(far, producer=np.array([7, 7, 8, 8])), Bounds(100)).base.tolist() == [100, NONE, 120, 130]
 
 
+def test_a_batch_in_a_gap_that_its_producers_sequences_exclude_is_left_out():
+    """Nothing else contradicts it, since compaction left the gap: it was kept at the wrong offset."""
+    base, span = [0, 10, 40, 60, 70], [10] * 5
+    sequence = [0, 10, 35, 55, 65]
+    more = {"producer": [7] * 5, "producer_epoch": [0] * 5, "sequence": sequence}
+    bounds = Bounds(0, 80)
+    assert not judge(batches(base, span, **more), bounds, 500).wrong.any()
+    # Up to five other records were between them.
+    for wrong, found in ((18, NONE), (26, NONE), (14, 14)):
+        result = judge(batches([0, wrong, 40, 60, 70], span, **more), bounds, 500)
+        assert result.base.tolist() == [0, found, 40, 60, 70]
+    for sequences in ({}, more | {"producer": [7, 8, 7, 7, 7]}):
+        assert not judge(batches([0, 18, 40, 60, 70], span, **sequences), bounds, 500).wrong.any()
+
+
 @pytest.mark.parametrize("name", [101, 104, 356, 100 ^ 1 << 40])
 def test_a_wrong_name_of_the_segment_costs_no_batch(name):
     result = judge(batches([100, 106, 112, 118], [6] * 4), Bounds(name, 124), 400)

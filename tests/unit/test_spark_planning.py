@@ -75,7 +75,9 @@ def test_only_segments_at_the_bounds_and_beside_them_are_opened(tmp_path, opened
     log(tmp_path / "t-0", 200)
     bounds = {"startingOffsets": '{"t": {"0": 100}}', "endingOffsets": '{"t": {"0": 400}}'}
     [task] = plan(options(tmp_path, **bounds))
-    assert {name for name in opened if name.endswith(".log")} == {f"{n + more:020}.log" for n in (99, 399) for more in (-3, 0, 3)}
+    assert {name for name in opened if name.endswith(".log")} == {
+        f"{n + more:020}.log" for n in (99, 399) for more in (-3, 0, 3)
+    }
     offsets = [
         offset for batch in read_ranges(task, ["offset"], permissive=False) for offset in batch["offset"].to_pylist()
     ]

@@ -370,11 +370,25 @@ class _Evidence:
         found = np.zeros(len(rows), np.bool_)
         for claim, *_ in self._claims:
             found |= (claim[rows] != NONE) & (claim[rows] != self.batches.last[rows])
-        shift = self.batches.base - self.batches.sequence
-        before, after = self._before[rows], self._after[rows]
-        between = (before >= 0) & (after >= 0)
-        found |= between & (shift[before] == shift[after]) & (shift[rows] != shift[before])
+        found |= self.misfits[rows]
         return found
+
+    @cached_property
+    def misfits(self) -> Flags:
+        """Which batches have offsets that the sequences of their producer exclude, by its batches before and after.
+
+        From one batch of a producer to the next, offsets increase by as much as sequences, or by more.
+        """
+        shift = self.batches.base - self.batches.sequence
+        before, after = self._before, self._after
+        between = (before >= 0) & (after >= 0) & (shift[before] <= shift[after])
+        found: Flags = between & ((shift < shift[before]) | (shift > shift[after]))
+        return found
+
+    def excludes(self, row: int) -> bool:
+        """Whether a batch certainly has a wrong offset by the sequences: those around it agree with theirs."""
+        misfits = self.misfits
+        return bool(misfits[row] and not misfits[self._before[row]] and not misfits[self._after[row]])
 
     def _indexed(self, row: int) -> list[int]:
         """The last offset of a batch by the indexes whose other entries are right.
@@ -443,6 +457,8 @@ def _question(batches: Batches, bounds: Bounds, right: Flags, base: Ints, eviden
         found = None if adjoins else evidence.base_of(row, room)
         if found is None and not adjoins and stop is None and bounds.flushed == start + batches.span[row]:
             found = start
+        if found is None and not adjoins and evidence.excludes(row):
+            found = NONE
         if found is not None:
             base[row] = found
 
