@@ -174,6 +174,17 @@ def test_a_segment_that_only_repeats_others_is_not_saved(tmp_path: Path) -> None
     assert len(saved.segments) == 1
 
 
+def test_the_end_of_a_log_may_be_in_a_segment_before_the_last_one(tmp_path: Path) -> None:
+    """Where the recovery point is after the end of the last one: the log was said to end there."""
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    parts = [batch(first, 1, 2) for first in range(40)]
+    for name, content in ((0, parts[:10] + parts[30:]), (10, parts[10:20]), (20, parts[20:30])):
+        (directory / f"{name:020}.log").write_bytes(b"".join(content))
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(encode_checkpoint({("t", 0): 40}))
+    assert Partition(directory).end_offset() == max(offsets(Partition(directory).read(on_error="skip"))) + 1 == 40
+
+
 def test_a_copy_of_a_segment_is_read_once(tmp_path: Path) -> None:
     """Its records were given again, in the place of its name; also where it is glued to another one."""
     parts = [batch(first, 3, 2) for first in range(0, 60, 3)]

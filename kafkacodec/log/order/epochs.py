@@ -13,7 +13,8 @@ import numpy as np
 
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.order.placement import Ints, longest_chain
+from kafkacodec.log.order.chains import longest_chain
+from kafkacodec.log.order.placement import Ints
 
 NO_EPOCH = -1
 """The epoch of batches that were written without one."""

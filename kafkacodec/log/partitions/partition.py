@@ -216,9 +216,10 @@ class Partition(Readable):
     def end_offset(self) -> int:
         """The log end offset: the offset after the last complete batch.
 
-        If the last segment has only offsets before its name, others may have later ones.
+        If the last segment has only offsets before its name, or ends before the recovery point, others may have later
+        ones.
         """
-        return log_end(self.segments)
+        return log_end(self.segments, self.recovery_point)
 
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, where read_committed consumers wait; else `end_offset`."""

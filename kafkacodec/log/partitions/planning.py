@@ -262,14 +262,17 @@ def segment_ranges(
     return pieces
 
 
-def log_end(segments: Sequence[Segment]) -> int:
-    """The offset after the last complete batch; earlier segments are opened if the last one has another's content."""
+def log_end(segments: Sequence[Segment], flushed: int = 0) -> int:
+    """The offset after the last complete batch.
+
+    Earlier segments are opened if the last one has another's content, or ends before `flushed`, the recovery point.
+    """
     end, misnamed = 0, False
     for segment in reversed(segments):
         last, base = segment.last_offset(), segment.base_offset
         end = max(end, base or 0 if last is None else last + 1)
         misnamed = misnamed or (last is not None and last < (base or 0))
-        if not misnamed and (last is not None or base is not None):
+        if not misnamed and end >= flushed and (last is not None or base is not None):
             break
     return end
 
