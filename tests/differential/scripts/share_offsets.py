@@ -93,6 +93,50 @@ def states_of_unknown_topics(s):
             s.ask(api, 0, group_id=g, topics=rows, label=label)
 
 
+def states_move_forward(s):
+    t, g = s.topic(), s.name("g")
+    ShareMember(s, s.name("other"), "m", t).assigned()  # there are states
+
+    def fields(**partition):
+        rows = [{"topic_id": s.ids[t], "partitions": [{"partition": 0, **partition}]}]
+        return {"group_id": g, "topics": rows, "retry": ()}
+
+    def initialize(label, epoch, start):
+        s.ask("InitializeShareGroupState", 0, label=label, **fields(state_epoch=epoch, start_offset=start))
+
+    def read(label, epoch):
+        s.ask("ReadShareGroupState", 0, label=label, **fields(leader_epoch=epoch))
+        s.ask("ReadShareGroupStateSummary", 1, label=label, **fields(leader_epoch=0))
+
+    def write(label, start, complete=None, epoch=0, state=0, batches=()):
+        rows = [{"first_offset": first, "last_offset": last, "delivery_state": 2, "delivery_count": 1}
+                for first, last in batches]  # fmt: skip
+        known = {} if complete is None else {"delivery_complete_count": complete}
+        s.ask("WriteShareGroupState", 0 if complete is None else 1, label=label, **fields(
+            state_epoch=state, leader_epoch=epoch, start_offset=start, state_batches=rows, **known))  # fmt: skip
+        read(label, 0)
+
+    initialize("at-5", 0, 5)
+    for label, start, complete in (
+        ("later", 7, 4), ("fewer", 7, 2), ("more", 7, 5), ("later-and-unknown", 8, -1), ("known", 8, 4),
+        ("unknown", 8, None), ("later-of-version-0", 9, None), ("earlier", 6, 7), ("none", -1, 8),
+        ("below-none", -2, 9),
+    ):  # fmt: skip
+        write(label, start, complete)
+    write("earlier-with-records", 6, 1, batches=[(3, 12)])
+    write("newer-leader", 10, 1, epoch=5)
+    write("older-leader-that-nobody-read-for", 11, 1, epoch=1)
+    read("as-leader-2", 2)
+    write("older-leader", 12, 1, epoch=1)
+    initialize("set-anew", 3, 4)
+    read("as-leader-0", 0)
+    write("still-older", 5, 1, state=3)
+    write("leader-2", 5, 1, epoch=2, state=3)
+    s.ask("DeleteShareGroupState", 0, **fields())
+    initialize("after-it-was-deleted", 0, -1)
+    write("leader-0", -1, 6)
+
+
 def acknowledgements_of_nothing(s):
     t, g = s.topic("t", 2), s.name("g")
     s.produce(t, b"0", b"1", b"2")

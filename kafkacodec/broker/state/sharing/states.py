@@ -49,13 +49,14 @@ class State(NamedTuple):
     Attributes:
         snapshot_epoch: the number of snapshots before the last.
         state_epoch: the epoch of the group when its start was set.
-        leader_epoch: of the partition's leader that wrote last.
+        leader_epoch: of the partition's leader that read last, since its start was set.
         start: the first offset to deliver; -1 before the first delivery.
         complete: the number of completed records from there on; -1 if unknown.
         batches: states of records from there on.
         created: the time of the last snapshot.
         updates: the number of records since then.
         offset: of that snapshot; -1 if unknown.
+        fence: the newest leader epoch that was ever noted; older leaders may neither read nor write.
     """
 
     snapshot_epoch: int = 0
@@ -67,6 +68,13 @@ class State(NamedTuple):
     created: int = 0
     updates: int = 0
     offset: int = -1
+    fence: int = 0
+
+    def moved(self, start: int, complete: int) -> State:
+        """Return the state after a write: its start only moves forward, and the count of completed records with it."""
+        if start < self.start:
+            return self
+        return self._replace(start=start, complete=max(complete, self.complete) if start == self.start else complete)
 
 
 class ShareStates(Machine):
@@ -166,7 +174,7 @@ class ShareStates(Machine):
         def written(failed: int) -> None:
             done(_refused(response.PartitionResult(partition=place.partition), failed) if failed else row)
 
-        if asked.leader_epoch > known.leader_epoch:
+        if asked.leader_epoch > known.fence:
             led = known._replace(leader_epoch=asked.leader_epoch)
             self.write(share_key(*place), [self._update(place, led, ())], written, (-1, -1))
         else:
@@ -177,9 +185,7 @@ class ShareStates(Machine):
         code = self._refusal(place, known, state_epoch=asked.state_epoch, leader_epoch=asked.leader_epoch)
         records: list[StoredRecord] = []
         if known is not None and not code:
-            state = known._replace(leader_epoch=asked.leader_epoch)
-            if asked.start_offset != _UNKNOWN:
-                state = state._replace(start=asked.start_offset, complete=asked.delivery_complete_count)
+            state = known.moved(asked.start_offset, asked.delivery_complete_count)
             new = [
                 Batch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in asked.state_batches
             ]
@@ -222,7 +228,7 @@ class ShareStates(Machine):
             return INVALID_REQUEST
         if known is None:
             return NONE if leader_epoch is None else INVALID_REQUEST
-        if leader_epoch is not None and known.leader_epoch > leader_epoch:
+        if leader_epoch is not None and known.fence > leader_epoch:
             return FENCED_LEADER_EPOCH
         return FENCED_STATE_EPOCH if state_epoch is not None and known.state_epoch > state_epoch else NONE
 
@@ -286,15 +292,17 @@ class ShareStates(Machine):
         if kind == "ShareSnapshotKey" and value is None:
             self._states.pop(place, None)
         elif kind == "ShareSnapshotKey":
+            fence = max(value.leader_epoch, self._states.get(place, State()).fence)
             self._states[place] = State(
                 value.snapshot_epoch, value.state_epoch, value.leader_epoch, value.start_offset,
-                value.delivery_complete_count, _batches(value), value.create_timestamp, 0, self.offset,
+                value.delivery_complete_count, _batches(value), value.create_timestamp, 0, self.offset, fence,
             )  # fmt: skip
         elif kind == "ShareUpdateKey" and value is not None and place in self._states:
             known = self._states[place]
             self._states[place] = known._replace(
                 leader_epoch=value.leader_epoch, start=value.start_offset, complete=value.delivery_complete_count,
                 batches=combined(known.batches, _batches(value), value.start_offset), updates=known.updates + 1,
+                fence=max(known.fence, value.leader_epoch),
             )  # fmt: skip
 
 
