@@ -137,6 +137,30 @@ def states_move_forward(s):
     write("leader-0", -1, 6)
 
 
+def states_that_cannot_be_set(s):
+    t = s.topic(partitions=3)
+    ShareMember(s, s.name("other"), "m", t).assigned()  # there are states
+
+    def alter(group, number):
+        rows = [{"partition_index": number, "start_offset": 1}]
+        topics = [{"topic_name": t, "partitions": rows}]
+        s.ask("AlterShareGroupOffsets", 0, group_id=group, topics=topics, label=f"partition-{number}", retry=())
+
+    for name, numbers in (("set", (2,)), ("some", (2, 1)), ("refused", (1,))):
+        group = s.name(name)
+        for number in (0, 1):
+            rows = [{"topic_id": s.ids[t], "partitions": [{"partition": number, "state_epoch": 9, "start_offset": 5}]}]
+            s.ask("InitializeShareGroupState", 0, group_id=group, topics=rows, quiet=True)
+        for number in numbers:
+            alter(group, number)
+        if name == "refused":
+            s.ask("DeleteShareGroupOffsets", 0, group_id=group, topics=[{"topic_name": t}], label=name, retry=())
+        s.ask("DescribeShareGroupOffsets", 0, groups=[{"group_id": group, "topics": None}], label=name)
+        s.ask("DeleteGroups", 2, groups_names=[group], label=name)
+        rows = [{"topic_id": s.ids[t], "partitions": [{"partition": n, "leader_epoch": 0} for n in range(3)]}]
+        s.ask("ReadShareGroupStateSummary", 1, group_id=group, topics=rows, label=f"{name}-and-deleted")
+
+
 def acknowledgements_of_nothing(s):
     t, g = s.topic("t", 2), s.name("g")
     s.produce(t, b"0", b"1", b"2")

@@ -141,7 +141,7 @@ class ShareOffsetCalls:
         for topic in request.topics:
             row = response.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
             topic_id = self._groups.topics.id_of(topic.topic_name)
-            has = topic_id in group.started or topic_id in group.starting
+            has = topic_id in group.started
             if topic_id in known:
                 continue
             rows.append(row)

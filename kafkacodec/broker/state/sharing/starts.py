@@ -82,7 +82,7 @@ class ShareStarts:
         def written(code: int) -> None:
             then({place: known or code for place, known in codes.items()})
 
-        starting = _without(group.starting, stated)
+        starting = _without(group.starting, good)  # others may have a state, which is deleted with the group
         group.room.write([group.state_record(starting, _with(group.started, good), group.deleting)], written)
 
     def delete_of(
