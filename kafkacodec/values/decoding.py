@@ -220,6 +220,12 @@ class ValueDecoder:
         self._absent: dict[SchemaKey, SchemaNotFound] = {}
         self._plans: dict[tuple[SchemaKey, ...], Plan] = {}
         self._prepared: Plan | None = None
+        self._prepared_for: tuple[SchemaKey, ...] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was looked up: a copy in another process does that again, also the schemas of `prepare`."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "_reader"}
+        return {**kept, "_found": {}, "_absent": {}, "_plans": {}, "_prepared": None}
 
     def __repr__(self) -> str:
         return repr_of(self, self._part, f"framing {self._framing}", self._source)
@@ -236,9 +242,10 @@ class ValueDecoder:
         Raises:
             SchemaError: none of the schemas can be used, and `on_error` is ``raise``.
         """
-        plan = self._plan(tuple(keys))
+        keys = tuple(keys)
+        plan = self._plan(keys)
         if self._reader is None:
-            self._prepared = plan
+            self._prepared, self._prepared_for = plan, keys
         if plan.type is None and plan.failures and self._on_error == "raise":
             raise next(iter(plan.failures.values()))
         return pa.null() if plan.type is None else plan.type
@@ -263,6 +270,8 @@ class ValueDecoder:
 
     def _decoded(self, column: Any, headers: Any) -> DecodedValues:
         rows = self._framed(column, headers)
+        if self._prepared is None and self._prepared_for is not None:
+            self.prepare(self._prepared_for)
         plan = self._prepared or self._plan(tuple(rows.keys))
         kind = pa.null() if plan.type is None else plan.type
         pieces: list[pa.RecordBatch] = []

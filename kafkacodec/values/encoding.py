@@ -83,6 +83,10 @@ class Encoder:
         self._validate = validate
         self._ready: _Ready | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what the registry has answered: a copy in another process asks again."""
+        return {**self.__dict__, "_ready": None}
+
     def __repr__(self) -> str:
         return repr_of(self, f"subject {self._subject}", self._registry)
 

@@ -8,6 +8,7 @@ import pickle
 import threading
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -199,3 +200,20 @@ def test_a_copy_shares_nothing_with_its_original() -> None:
     for copied in (copy.copy(decoder), copy.deepcopy(decoder)):
         assert rows_of(copied.decode(DAMAGED)) == ROWS
         assert copied._idle is not decoder._idle
+
+
+@pytest.mark.parametrize("copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.copy, copy.deepcopy])
+def test_decoders_and_encoders_of_values_can_be_sent_too(copied: Any) -> None:
+    numbers = {1: '"long"', 2: '"string"'}
+    long, text = b"\0\0\0\0\1\2", b"\0\0\0\0\2\2a"
+    decoder = kc.values.ValueDecoder(numbers, on_error="null")
+    assert copied(decoder).decode(pa.array([text])).values.to_pylist() == ["a"]
+    decoder.prepare(decoder.keys(pa.array([long])))
+    for one in (decoder, copied(decoder)):  # the type stays that of the schemas given to prepare
+        assert one.decode(pa.array([long, text])).values.to_pylist() == [1, None]
+        assert one.decode(pa.array([text])).values.type == pa.int64()
+    reading = kc.values.ValueDecoder(numbers, reader_schema='"double"')
+    assert reading.decode(pa.array([long])).values.to_pylist() == [1.0]
+    assert copied(reading).decode(pa.array([long])).values.to_pylist() == [1.0]
+    encoder = kc.values.Encoder({1: '"long"'}, subject="t-value")
+    assert encoder(1) == copied(encoder)(1) == copied(copied(encoder))(1) == long
