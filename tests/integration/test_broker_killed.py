@@ -17,7 +17,7 @@ import pytest
 from kafkacodec import client
 from kafkacodec.errors import KafkaCodecError
 from tests.integration.kafka_jvm import free_port
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 from tests.processes import ROOT
 
 pytestmark = pytest.mark.slow
@@ -105,7 +105,7 @@ class Load:
                 if number % 50 == 0:
                     one.flush()
             for number, delivery in sent:
-                self.acknowledged[number % 2].append((number, delivery.result(60).offset))
+                self.acknowledged[number % 2].append((number, delivery.result(SOON).offset))
 
     def _both(self) -> None:
         """Transactions over two partitions. One whose end is not known is counted by what is visible at the end."""

@@ -18,7 +18,7 @@ from kafkacodec import client, messages
 from kafkacodec.errors import BrokerError, ItemErrors
 from tests.differential.streams_members import ROLES, part, topic, topology
 from tests.integration.kafka_jvm import SOON_BACK, Broker
-from tests.patience import LATE, eventually
+from tests.patience import LATE, SOON, eventually
 from tests.processes import ROOT, run_python
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -74,7 +74,7 @@ def transactions(server: str, turn: str) -> None:
         for number, ending in enumerate((None, ZeroDivisionError, None)):
             try:
                 with producer.transaction():
-                    producer.send("orders", b"payment-%d" % number, partition=number).result(60)
+                    producer.send("orders", b"payment-%d" % number, partition=number).result(SOON)
                     group = f"by-payments-{turn}"
                     producer.send_offsets_to_transaction({("orders", 0): number + 1}, group)
                     if ending:

@@ -18,6 +18,7 @@ import pytest
 
 from kafkacodec.client import Admin, Consumer, GroupOffset, NewTopic, Producer
 from tests.integration.kafka_jvm import Broker
+from tests.patience import SOON
 from tests.terminal import on_a_terminal
 from tests.unit.test_cli_completion import completions
 
@@ -223,7 +224,7 @@ def test_transactions(command, topic, server):
         producer.init_transactions()
         for value, end in ((b"committed", producer.commit_transaction), (b"aborted", producer.abort_transaction)):
             producer.begin_transaction()
-            producer.send(topic, value, partition=0).result(60)
+            producer.send(topic, value, partition=0).result(SOON)
             end()
     committed = consumed(command, topic, "--isolation-level", "read_committed")
     assert [row["value"] for row in committed] == ["committed"]

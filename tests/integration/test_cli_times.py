@@ -6,6 +6,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import DONE, WRONG_USAGE, run
+from tests.patience import SOON
 
 LOG = kc.sample().path
 
@@ -14,7 +15,7 @@ LOG = kc.sample().path
 def server():
     with kc.broker.serve(topics={"t": 1}) as broker:
         with kc.client.Producer(broker.bootstrap_servers) as producer:
-            producer.send("t", b"value").result(60)
+            producer.send("t", b"value").result(SOON)
         yield broker.bootstrap_servers
 
 

@@ -12,7 +12,7 @@ from kafkacodec import errors, messages
 from kafkacodec.client import Admin, Coordinator, KafkaConnection, NewTopic, Producer, ShareConsumer
 from tests.integration.kafka_jars import java
 from tests.integration.kafka_jvm import Broker, Server, free_port
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -60,7 +60,7 @@ def values(server, group, topic, count):
     with ShareConsumer(topic, bootstrap_servers=server, group_id=group) as consumer:
         found = []
         while len(found) < count:
-            found += [record.value for record in consumer.getmany(20)]
+            found += [record.value for record in consumer.getmany(SOON)]
         consumer.commit()
     return sorted(found)
 

@@ -21,7 +21,7 @@ from kafkacodec import errors
 from kafkacodec.client import Admin, Consumer, NewTopic, Producer
 from kafkacodec.client.groups.offsets import CommittedOffset
 from tests.integration.kafka_jvm import Broker
-from tests.patience import LATE
+from tests.patience import LATE, SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -148,7 +148,7 @@ def of_lists(server: str, topic: str, count: int, **options: Any) -> dict[int, l
         aio = kc.client.aio.Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options)
         async with aio as consumer:
             while sum(map(len, found.values())) < count:
-                lists = await consumer.getmany(5, max_records=1000)
+                lists = await consumer.getmany(SOON, max_records=1000)
                 assert lists
                 for (_, number), records in lists.items():
                     found[number] += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
@@ -259,7 +259,7 @@ def test_positions_and_offsets(broker: Broker, admin: Admin) -> None:
         at = 1_700_000_000_000 + 3 * 40
         assert consumer.offsets_for_times({first: at, (topic, 2): at + 10**6})[first][:2] == (40, at)
         consumer.seek(topic, 0, 90)
-        assert [r.offset for r in consumer.getmany(5)[first]] == list(range(90, 100))
+        assert [r.offset for r in consumer.getmany(SOON)[first]] == list(range(90, 100))
         assert consumer.lag() == {first: 0}
         consumer.seek_to_timestamp(at)
         assert consumer.position(topic, 0) == 40
@@ -273,20 +273,20 @@ def test_positions_and_offsets(broker: Broker, admin: Admin) -> None:
         assert consumer.paused() == [first]
         assert consumer.getmany(0.6) == {}
         consumer.resume(first)
-        assert len(consumer.getmany(5, max_records=30)[first]) == 30
+        assert len(consumer.getmany(SOON, max_records=30)[first]) == 30
         admin.delete_records({first: 60})
         consumer.seek(topic, 0, 10)
-        assert consumer.getmany(5)[first][0].offset == 60
+        assert consumer.getmany(SOON)[first][0].offset == 60
     with Consumer(bootstrap_servers=broker.server, auto_offset_reset="none") as consumer:
         consumer.assign([first])
         with pytest.raises(errors.NoOffset, match=f"{topic}-0"):
-            consumer.getmany(5)
+            consumer.getmany(SOON)
         consumer.seek(topic, 0, 10)
         with pytest.raises(errors.BrokerError, match="does not have offset 10") as caught:
-            consumer.getmany(5)
+            consumer.getmany(SOON)
         assert caught.value.name == "OFFSET_OUT_OF_RANGE"
         consumer.seek(topic, 0, 70)
-        assert consumer.getmany(5)[first][0].offset == 70
+        assert consumer.getmany(SOON)[first][0].offset == 70
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -482,7 +482,7 @@ def test_what_was_not_processed_is_not_committed(broker: Broker, admin: Admin) -
     with Consumer(**options) as consumer:
         consumer.assign([(topic, 0)])
         assert consumer.position(topic, 0) == 4
-        assert len(consumer.getmany(10, max_records=3)[topic, 0]) == 3
+        assert len(consumer.getmany(SOON, max_records=3)[topic, 0]) == 3
         consumer.commit({(topic, 1): 5}, wait=False)
     with Consumer(**options) as consumer:
         assert [consumer.committed(topic, n) for n in range(PARTITIONS)] == [7, 5, None]
@@ -512,7 +512,7 @@ def test_callbacks_use_the_consumer(broker: Broker, admin: Admin) -> None:
         assert [consumer.committed(topic, n) for n in range(PARTITIONS)] == [5] * PARTITIONS
         consumer.subscribe([topic], on_assigned=fails)
         with pytest.raises(KeyError, match="listener"):
-            consumer.getmany(20)
+            consumer.getmany(SOON)
 
 
 def test_callbacks_of_asyncio(broker: Broker, admin: Admin) -> None:
@@ -559,7 +559,7 @@ def test_ranges_of_offsets(broker: Broker, admin: Admin) -> None:
         assert sorted((r.partition, r.offset) for r in consumer) == wanted
         assert consumer.getmany(None) == {}
         consumer.assign([(topic, 0)])  # has no end any more
-        assert [r.offset for r in consumer.getmany(5)[topic, 0]] == list(range(60, 100))
+        assert [r.offset for r in consumer.getmany(SOON)[topic, 0]] == list(range(60, 100))
         with pytest.raises(ValueError, match="unknown column 'values'"):
             consumer.columns(columns=["values"])
 
@@ -628,7 +628,7 @@ def test_a_broker_before_kafka_4(tmp_path: Path) -> None:
         with Consumer("t", **options, group_protocol="consumer") as refused:
             for _ in range(2):
                 with pytest.raises(errors.UnsupportedVersion, match='does not offer group_protocol="consumer"'):
-                    refused.getmany(10)
+                    refused.getmany(SOON)
         with Admin(broker.server) as admin:
             topic = new_topic(admin)
         write(broker.server, topic, 300, **{"compression.type": "zstd"})
@@ -636,7 +636,7 @@ def test_a_broker_before_kafka_4(tmp_path: Path) -> None:
         for way in WAYS:
             assert way(broker.server, topic, 300) == expected
         with Consumer(topic, **options, auto_offset_reset="earliest") as consumer:
-            assert sum(map(len, consumer.getmany(20, max_records=300).values())) > 0
+            assert sum(map(len, consumer.getmany(SOON, max_records=300).values())) > 0
         with Consumer(**options) as consumer:
             assert any(consumer.committed(topic, n) for n in range(PARTITIONS))
     finally:
@@ -657,12 +657,12 @@ def test_a_commit_of_positions_that_were_lost_is_no_success(broker: Broker, admi
         topic, bootstrap_servers=broker.server, group_id=group, auto_offset_reset="earliest",
         group_protocol=protocol, **options,
     ) as consumer:  # fmt: skip
-        assert consumer.getmany(20, max_records=5)
+        assert consumer.getmany(SOON, max_records=5)
         eventually(lambda: not consumer.assignment())  # too long without another call
         with pytest.raises(errors.UnknownMemberIdError, match=f"{topic}-0.* were not committed before group '{group}'"):
             consumer.commit()
         consumer.commit()  # said once
-        records = consumer.getmany(20, max_records=5)[topic, 0]
+        records = consumer.getmany(SOON, max_records=5)[topic, 0]
         assert [record.offset for record in records] == [0, 1, 2, 3, 4]
         for place in consumer.assignment():
             consumer.position(*place)
@@ -682,7 +682,7 @@ def test_a_group_without_a_common_assignor_says_so(broker: Broker, admin: Admin)
             Consumer(topic, **options) as second,
             pytest.raises(errors.InconsistentGroupProtocolError, match="lack the assignors"),
         ):
-            second.getmany(20)
+            second.getmany(SOON)
 
 
 @pytest.mark.parametrize("left", ["unread", "read", "awaited"])
@@ -719,7 +719,7 @@ def test_offsets_that_were_committed_for_another_log(broker: Broker, admin: Admi
         consumer.assign([(topic, 0), (topic, 1)])
         found: dict[int, list[int]] = {0: [], 1: []}
         while sum(map(len, found.values())) < 105:
-            for (_, number), records in consumer.getmany(timeout=30).items():
+            for (_, number), records in consumer.getmany(timeout=SOON).items():
                 found[number] += [record.offset for record in records]
         assert found == {0: list(range(95, 100)), 1: list(range(100))}
     assert sum("never had leader epoch 20" in text for text in caplog.messages) == 2

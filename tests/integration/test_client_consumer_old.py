@@ -13,6 +13,7 @@ from kafkacodec.client import Consumer
 from tests.integration.kafka_jars import OLD_RELEASES
 from tests.integration.kafka_jvm import Server
 from tests.integration.test_brokers_of_all_ages import Plain
+from tests.patience import SOON
 
 pytestmark = [
     pytest.mark.java,
@@ -77,7 +78,7 @@ def test_every_format(server: Server, release: str) -> None:
             assert consumer.position(topic, 0) == len(expected)
             assert consumer.getmany(0.3) == {}
             consumer.seek(topic, 0, 5)  # in the middle of what may be one compressed message
-            records = consumer.getmany(5, max_records=3)[topic, 0]
+            records = consumer.getmany(SOON, max_records=3)[topic, 0]
             assert [(r.offset, r.key, r.value) for r in records] == expected[5:8]
             assert consumer.end_offsets([(topic, 0)]) == {(topic, 0): len(expected)}
             assert consumer.beginning_offsets([(topic, 0)]) == {(topic, 0): 0}
@@ -94,7 +95,7 @@ def test_committed_positions(server: Server, release: str) -> None:
     options: dict[str, Any] = {"bootstrap_servers": server.server, "group_id": group, "auto_offset_reset": "earliest"}
     if release == "0.8.2":  # it keeps offsets, and has no groups
         with Consumer(topic, **options) as consumer, pytest.raises(errors.UnsupportedVersion, match="JoinGroup"):
-            consumer.getmany(10)
+            consumer.getmany(SOON)
     for first, last in ((0, 7), (7, 12)):
         with Consumer(**options) as consumer:
             if release == "0.8.2":
@@ -103,7 +104,7 @@ def test_committed_positions(server: Server, release: str) -> None:
                 consumer.subscribe([topic])
             found: list[Any] = []
             while len(found) < last - first:
-                lists = consumer.getmany(20, max_records=last - first - len(found))
+                lists = consumer.getmany(SOON, max_records=last - first - len(found))
                 found += [(r.offset, r.key, r.value) for r in lists[topic, 0]]
             assert found == expected[first:last]
     with Consumer(**options) as consumer:

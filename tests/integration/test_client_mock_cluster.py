@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
+from tests.patience import SOON
 
 confluent_kafka: Any = pytest.importorskip("confluent_kafka")
 
@@ -28,7 +29,7 @@ def test_records_go_to_a_mock_cluster_and_come_back(mock_cluster: str) -> None:
     values = [b"%d" % n for n in range(200)]
     with kc.client.Producer(mock_cluster) as producer:
         deliveries = [producer.send("orders", value, key=value, headers={"name": b"x"}) for value in values]
-        assert all(delivery.result(30).offset >= 0 for delivery in deliveries)
+        assert all(delivery.result(SOON).offset >= 0 for delivery in deliveries)
     found: list[Any] = []
     with kc.client.Consumer("orders", bootstrap_servers=mock_cluster, auto_offset_reset="earliest") as consumer:
         while len(found) < len(values) and (records := consumer.getmany(20)):

@@ -13,7 +13,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 import kafkacodec as kc
 from tests.integration import kafka_jars, kafka_jvm
 from tests.integration.kafka_jvm import Broker
-from tests.patience import LATE
+from tests.patience import LATE, SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -41,7 +41,7 @@ def test_what_one_writes_the_other_reads(broker: Broker) -> None:
             await consumer.assign([("theirs", 0)])
             found: list[Any] = []
             while len(found) < 102:
-                batch = await consumer.getmany(20)
+                batch = await consumer.getmany(SOON)
                 assert batch
                 found += batch["theirs", 0]
             assert await consumer.getmany(1) == {}

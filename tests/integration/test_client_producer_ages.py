@@ -11,6 +11,7 @@ import kafkacodec as kc
 from kafkacodec.errors import EncodeError, UnsupportedVersion
 from tests.integration.kafka_jars import OLD_RELEASES
 from tests.integration.kafka_jvm import Server
+from tests.patience import SOON
 
 pytestmark = [
     pytest.mark.java,
@@ -29,30 +30,30 @@ def options(release: str) -> dict[str, Any]:
 
 def test_what_a_release_lacks(server: Server, release: str, caplog: pytest.LogCaptureFixture) -> None:
     with kc.client.Producer(server.server, **options(release)) as producer:
-        assert producer.send("lacks", b"v").result(30).offset == 0
+        assert producer.send("lacks", b"v").result(SOON).offset == 0
     warned = [record for record in caplog.records if "idempotence" in record.message]
     assert len(warned) == (release in MAGIC)
     with kc.client.Producer(server.server, acks=1, **options(release)) as producer:
         delivery = producer.send("lacks", b"v", headers=[("h", b"x")])
         if release in MAGIC:
             with pytest.raises(EncodeError, match="headers"):
-                delivery.result(30)
+                delivery.result(SOON)
         else:
-            assert delivery.result(30).offset == 1
+            assert delivery.result(SOON).offset == 1
     if release in MAGIC:
         with (
             kc.client.Producer(server.server, enable_idempotence=True, **options(release)) as producer,
             pytest.raises(UnsupportedVersion, match=r"0\.11"),
         ):
-            producer.send("lacks", b"v").result(30)
+            producer.send("lacks", b"v").result(SOON)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
 def test_large_compressed_batches_have_consecutive_offsets(server: Server, release: str, codec: str) -> None:
     topic, values = f"large-{codec}", [b"%020d" % n for n in range(10_000)]
     with kc.client.Producer(server.server, compression_type=codec, **options(release)) as producer:
-        producer.send(topic, b"first").result(30)
-        producer.send_columns(pa.table({"value": values}), topic=topic).result(30)
+        producer.send(topic, b"first").result(SOON)
+        producer.send_columns(pa.table({"value": values}), topic=topic).result(SOON)
     read = kc.log.LogDirectory(server.logs).read(topic, 0)
     found = pa.Table.from_batches(columns.to_pyarrow().select(["offset", "value"]) for columns in read)
     assert found["offset"].to_pylist() == list(range(10_001))
@@ -70,7 +71,7 @@ def test_transactions(server: Server, release: str) -> None:
             with producer.transaction():
                 producer.send("transactions", b"kept %d" % n, partition=0)
             producer.begin_transaction()
-            producer.send("transactions", b"dropped", partition=0).result(30)
+            producer.send("transactions", b"dropped", partition=0).result(SOON)
             producer.abort_transaction()
     read = kc.log.LogDirectory(server.logs).read("transactions", 0, isolation_level="read_committed")
     values = [value for columns in read for value in columns.to_pyarrow()["value"].to_pylist()]

@@ -16,6 +16,7 @@ from kafkacodec.errors import ClientClosed, DeadlineExceeded, EncodeError
 from tests.integration.kafka_jars import RELEASES
 from tests.integration.kafka_jvm import Broker
 from tests.integration.test_protocol_broker import Client, create_topic
+from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -92,7 +93,7 @@ def test_records_in_every_codec_arrive_where_and_as_the_deliveries_say(broker: B
 def test_acks(broker: Broker, topic: str, acks: Any) -> None:
     with kc.client.Producer(broker.server, acks=acks) as producer:
         delivery = producer.send(topic, b"v", partition=1)
-        assert delivery.result(60)[:2] == (topic, 1)
+        assert delivery.result(SOON)[:2] == (topic, 1)
         assert delivery.offset == (-1 if acks == 0 else 0)
     assert [m.value for m in read(broker.server, topic, 1)[1]] == [b"v"]
 
@@ -122,10 +123,10 @@ def test_tables(broker: Broker, topic: str, codec: str) -> None:
     values = [rnd.randbytes(20) for _ in range(count)]
     table = pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})
     with kc.client.Producer(broker.server, compression_type=codec, batch_size=10_000) as producer:
-        result = producer.send_columns(table, topic=topic).result(30)
+        result = producer.send_columns(table, topic=topic).result(SOON)
         assert result.rows == count
         explicit = pa.table({"topic": [topic] * 4, "partition": [2, 0, 2, 0], "value": ["a", "b", "c", "d"]})
-        again = producer.send_columns(explicit).result(30)
+        again = producer.send_columns(explicit).result(SOON)
     found = read(broker.server, topic, count + 4)
     for (name, partition), ranges in result.offsets.items():
         assert name == topic
@@ -150,10 +151,10 @@ def test_a_batch_that_a_topic_does_not_take_is_sent_in_parts(broker: Broker) -> 
         sent = [producer.send(name, b"%04d" % n * 50, partition=0) for n in range(200)]
         large = producer.send(name, b"x" * 3000, partition=0)
         after = producer.send(name, b"after", partition=0)
-        assert [d.result(30).offset for d in sent] == list(range(200))
+        assert [d.result(SOON).offset for d in sent] == list(range(200))
         with pytest.raises(kc.errors.MessageTooLargeError):
-            large.result(30)
-        assert after.result(30).offset == 200
+            large.result(SOON)
+        assert after.result(SOON).offset == 200
     assert [m.value[:4] for m in read(broker.server, name, 201)[0]] == [b"%04d" % n for n in range(200)] + [b"afte"]
 
 
@@ -193,9 +194,9 @@ def test_partitions_that_are_added_while_a_producer_is_used(broker: Broker, topi
     with kc.client.Producer(broker.server) as producer, kc.client.Admin(broker.server) as admin:
         producer.send(topic, b"a", partition=2)
         admin.create_partitions({topic: 4})
-        assert producer.send(topic, b"b", partition=3).result(30).partition == 3
+        assert producer.send(topic, b"b", partition=3).result(SOON).partition == 3
         admin.create_partitions({topic: 6})
-        assert producer.send_columns(table(0, 5), topic=topic).result(30).rows == 10
+        assert producer.send_columns(table(0, 5), topic=topic).result(SOON).rows == 10
         for wrong in (6, -1):
             with pytest.raises(EncodeError, match=f"topic '{topic}' has no partition {wrong}") as refused:
                 producer.send_columns(table(1, wrong), topic=topic)

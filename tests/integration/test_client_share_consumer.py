@@ -13,7 +13,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Broker
-from tests.patience import LATE, until
+from tests.patience import LATE, SOON, until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -54,7 +54,7 @@ def topic(server):
 def read(consumer, count):
     found = []
     while len(found) < count:
-        records = consumer.getmany(20)
+        records = consumer.getmany(SOON)
         assert records, f"{len(found)} of {count} came"
         found += records
     return found
@@ -66,7 +66,7 @@ def test_what_is_released_comes_again_and_what_is_rejected_does_not(server, topi
         found = read_all = {record.value: record for record in acknowledged(consumer, 10)}
         assert sorted(read_all) == [b"%d" % n for n in range(10)]
         assert {record.delivery_count for record in found.values()} == {1}
-        (again,) = consumer.getmany(20)
+        (again,) = consumer.getmany(SOON)
         assert (again.value, again.delivery_count) == (b"7", 2)
         with pytest.raises(kc.LocalProtocolError, match="1 records are not acknowledged"):
             consumer.getmany(0)
@@ -81,7 +81,7 @@ def acknowledged(consumer, count):
     """Read records: accept them, but release 7 and reject 4."""
     found = []
     while len(found) < count:
-        for record in consumer.getmany(20):
+        for record in consumer.getmany(SOON):
             consumer.acknowledge(record, {b"7": "release", b"4": "reject"}.get(record.value, "accept"))
             found.append(record)
     consumer.commit()
@@ -95,7 +95,7 @@ def test_a_record_is_kept_longer(server, topic):
         admin.incremental_alter_configs({group: {"share.record.lock.duration.ms": "6000"}})
     options = {"bootstrap_servers": server, "group_id": topic, "share_acknowledgement_mode": "explicit"}
     with kc.client.ShareConsumer(topic, **options) as consumer:
-        kept, late, *others = consumer.getmany(20)
+        kept, late, *others = consumer.getmany(SOON)
         for record in others:
             consumer.acknowledge(record)
         for _ in range(4):
@@ -109,7 +109,7 @@ def test_a_record_is_kept_longer(server, topic):
         assert consumer.commit() == {(topic, kept.partition): None}
         consumer.acknowledge(late)
         assert isinstance(consumer.commit()[topic, late.partition], kc.errors.error(121))
-        again = [record for record in consumer.getmany(20) if record.delivery_count == 2]
+        again = [record for record in consumer.getmany(SOON) if record.delivery_count == 2]
         assert [record.value for record in again] == [late.value]
     with (
         kc.client.ShareConsumer(topic, bootstrap_servers=server, group_id=topic) as consumer,
@@ -124,11 +124,11 @@ def test_commit_reports_what_an_earlier_fetch_sent(server, topic):
         admin.incremental_alter_configs({group: {"share.record.lock.duration.ms": "1000"}})
     options = {"bootstrap_servers": server, "group_id": topic, "share_acknowledgement_mode": "explicit"}
     with kc.client.ShareConsumer(topic, **options) as consumer:
-        late = consumer.getmany(20)
+        late = consumer.getmany(SOON)
         time.sleep(2)
         for record in late:
             consumer.acknowledge(record)
-        for record in consumer.getmany(20):
+        for record in consumer.getmany(SOON):
             consumer.acknowledge(record)
         found = consumer.commit()
         for record in late:
@@ -144,7 +144,7 @@ def test_a_close_that_is_cancelled_ends_the_connections(server, topic):
     async def cancelled() -> None:
         before = sockets()
         consumer = kc.client.aio.ShareConsumer(topic, bootstrap_servers=server, group_id=topic)
-        await consumer.getmany(20)
+        await consumer.getmany(SOON)
         assert sockets() > before
         closing = asyncio.create_task(consumer.close())
         await asyncio.sleep(0)
@@ -198,13 +198,13 @@ def test_records_that_cannot_be_deserialized_are_released(server, topic):
     with kc.client.ShareConsumer(topic, value_deserializer=number, **options) as consumer:
         while len(found) < 9 or not faults:
             try:
-                found += [record.value for record in consumer.getmany(20)]
+                found += [record.value for record in consumer.getmany(SOON)]
             except ValueError as error:
                 faults += error.__notes__
     assert sorted(found) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     assert set(faults) == {f"{topic}-1: the record at offset 1 was released"}
     with kc.client.ShareConsumer(topic, **options) as consumer:
-        assert b"3" in [record.value for record in consumer.getmany(20)]
+        assert b"3" in [record.value for record in consumer.getmany(SOON)]
 
 
 def test_misuse(server):

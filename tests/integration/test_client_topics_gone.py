@@ -8,7 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Server
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -27,14 +27,14 @@ def test_only_sending_brings_a_deleted_topic_back(broker: Server) -> None:
         kc.client.Consumer("orders", auto_offset_reset="earliest", **options) as reading,
         kc.client.Admin(broker.server) as admin,
     ):
-        producer.send("orders", b"first").result(30)
+        producer.send("orders", b"first").result(SOON)
         assert asking.partitions_for("orders") == [0]
         assert asking.end_offsets([("orders", 0)]) == {("orders", 0): 1}
-        assert [r.value for records in reading.getmany(30).values() for r in records] == [b"first"]
+        assert [r.value for records in reading.getmany(SOON).values() for r in records] == [b"first"]
         before = admin.list_topics()["orders"].topic_id
         admin.delete_topics("orders")
         for client in (producer, asking, reading):
             refreshed(client, 5)
         assert "orders" not in admin.list_topics()
-        producer.send("orders", b"second").result(30)
+        producer.send("orders", b"second").result(SOON)
         assert admin.list_topics()["orders"].topic_id != before

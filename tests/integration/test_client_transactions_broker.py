@@ -14,6 +14,7 @@ from kafkacodec.errors import LocalProtocolError
 from tests.integration.kafka_jars import RELEASES
 from tests.integration.kafka_jvm import Broker
 from tests.integration.test_protocol_broker import Client, create_topic
+from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -154,7 +155,7 @@ def test_a_newer_producer_fences_an_older_one_and_ends_its_transaction(broker: B
         kc.client.Producer(broker.server, transactional_id=topic) as new,
     ):
         old.begin_transaction()
-        old.send(topic, b"of the old").result(60)
+        old.send(topic, b"of the old").result(SOON)
         new.init_transactions()
         old.send(topic, b"also")
         with pytest.raises((kc.errors.ProducerFencedError, LocalProtocolError, kc.errors.InvalidProducerEpochError)):

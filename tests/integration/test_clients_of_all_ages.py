@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Server
-from tests.patience import LATE
+from tests.patience import LATE, SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -138,7 +138,7 @@ def test_a_group_goes_on_where_it_committed(server: Server, release: str) -> Non
                 await consumer.assign([("counted", 0)])
             found: list[bytes] = []
             while len(found) < count:
-                for records in (await consumer.getmany(20, count - len(found))).values():
+                for records in (await consumer.getmany(SOON, count - len(found))).values():
                     found += [record.value or b"" for record in records]
                 assert found, "no record within 20 s"
             await consumer.commit()
@@ -167,7 +167,7 @@ def test_brokers_that_are_too_old(server: Server, release: str) -> None:
     async def member() -> None:
         await fill(server.server, "alone", 1)
         async with kc.client.aio.Consumer("alone", bootstrap_servers=server.server, group_id="g") as consumer:
-            await consumer.getmany(20)
+            await consumer.getmany(SOON)
 
     missing = {"0.8.2": [member, transactional, idempotent], "0.9.0": [transactional, idempotent]}
     missing["0.10.2"] = missing["0.9.0"]

@@ -23,7 +23,7 @@ from kafkacodec.errors import (
 )
 from tests.integration.zookeeper import ZooKeeperServer, end_session
 from tests.kafka07_session import Client, message, produce
-from tests.patience import eventually, until
+from tests.patience import SOON, eventually, until
 
 pytestmark = pytest.mark.java
 QUICK = {
@@ -100,7 +100,7 @@ def registered(server, zookeeper, topic="t", count=2):
 def test_what_is_sent_is_read_once_and_in_order(zookeeper, brokers, codec):
     with producing(zookeeper, compression_type=codec, batch_messages=7) as producer:
         sent = [producer.send("t", b"%d" % i, key=f"k{i % 5}") for i in range(500)]
-        places = [delivery.result(30) for delivery in sent]
+        places = [delivery.result(SOON) for delivery in sent]
     expected = {}
     for i, place in enumerate(places):
         expected.setdefault((place.broker, place.partition), []).append(b"%d" % i)
@@ -122,13 +122,13 @@ def test_keys_go_to_the_same_partition_whichever_producer_sends_them(server, zoo
     for _ in range(2):
         with producing(zookeeper) as producer:
             for key, place in (("a", 97 % 4), ("b", 98 % 4), ("ab", (97 * 31 + 98) % 4)):
-                assert producer.send("t", b"x", key=key).result(30)[1:] == pairs[place]
+                assert producer.send("t", b"x", key=key).result(SOON)[1:] == pairs[place]
 
 
 def test_members_share_the_partitions_and_each_is_owned_once(server, zookeeper, brokers):
     with producing(zookeeper) as producer:
         for i in range(100):
-            producer.send("t", b"%d" % i).result(30)
+            producer.send("t", b"%d" % i).result(SOON)
     registered(server, zookeeper)
     with ExitStack() as stack:
         members = []
@@ -148,19 +148,19 @@ def test_members_share_the_partitions_and_each_is_owned_once(server, zookeeper, 
 def test_a_member_reads_on_where_the_one_before_it_ended(server, zookeeper, brokers):
     with producing(zookeeper) as producer:
         for i in range(50):
-            producer.send("t", b"%d" % i).result(30)
+            producer.send("t", b"%d" % i).result(SOON)
         with kafka07.Consumer(zookeeper, "t", group="g", **QUICK) as consumer:
             assert len({one.value for one in read(consumer, 50)}) == 50
         ends = {p: c for p, c in tree(server, zookeeper).items() if p.startswith("/consumers/g/offsets/t/")}
         assert sum(int(offset) for offset in ends.values()) == sum(10 + len(b"%d" % i) for i in range(50))
-        producer.send("t", b"last").result(30)
+        producer.send("t", b"last").result(SOON)
     with kafka07.Consumer(zookeeper, "t", group="g", **QUICK) as consumer:
         assert [one.value for one in read(consumer, 1)] == [b"last"]
 
 
 def test_what_is_not_committed_is_read_again(zookeeper, brokers):
     with producing(zookeeper) as producer:
-        producer.send("t", b"x").result(30)
+        producer.send("t", b"x").result(SOON)
     options = {"group": "g", "auto_commit": False, **QUICK}
     for _ in range(2):
         with kafka07.Consumer(zookeeper, "t", **options) as consumer:
@@ -174,7 +174,7 @@ def test_what_is_not_committed_is_read_again(zookeeper, brokers):
 
 def test_a_member_whose_session_is_lost_joins_again_with_the_same_id(server, zookeeper, brokers):
     with producing(zookeeper) as producer:
-        producer.send("t", b"first").result(30)
+        producer.send("t", b"first").result(SOON)
         registered(server, zookeeper, count=1)
         with (
             kafka07.Consumer(zookeeper, "t", group="g", consumer_id="a", **QUICK) as first,
@@ -186,7 +186,7 @@ def test_a_member_whose_session_is_lost_joins_again_with_the_same_id(server, zoo
             end_session(server.server, first._face._engine.session)
             eventually(lambda: "/consumers/g/ids/g_a" in tree(server, zookeeper))
             eventually(lambda: set(owners(server, zookeeper).values()) == {"g_a-0", "g_b-0"})
-            producer.send("t", b"second").result(30)
+            producer.send("t", b"second").result(SOON)
             eventually(lambda: first.poll(0.1) + second.poll(0.1))
 
 
@@ -232,7 +232,7 @@ def test_a_topic_that_comes_later_is_read(server, zookeeper, brokers):
         assert named.poll() == filtered.poll() == []
         assert tree(server, zookeeper)[f"/consumers/h/ids/{filtered.consumer_id}"] == "*1*t|late.*"
         for topic in ("u", "later", "other"):
-            producer.send(topic, topic.encode()).result(30)
+            producer.send(topic, topic.encode()).result(SOON)
         assert [one.value for one in read(named, 1)] == [b"u"]
         assert [one.value for one in read(filtered, 1)] == [b"later"]
         assert filtered.poll(0.05) == []
@@ -241,20 +241,20 @@ def test_a_topic_that_comes_later_is_read(server, zookeeper, brokers):
 def test_a_broker_that_comes_back_is_read_on(zookeeper, tmp_path):
     with producing(zookeeper) as producer:
         with serving(zookeeper, 2, tmp_path):
-            producer.send("t", b"first").result(30)
+            producer.send("t", b"first").result(SOON)
             consumer = kafka07.Consumer(zookeeper, "t", group="g", **QUICK)
             assert [one.value for one in read(consumer, 1)] == [b"first"]
         with pytest.raises(BrokerError, match="no broker"):
             producer.send("t", b"x")
         with consumer, serving(zookeeper, 2, tmp_path):
-            producer.send("t", b"second").result(30)
+            producer.send("t", b"second").result(SOON)
             assert [one.value for one in read(consumer, 1)] == [b"second"]
 
 
 @pytest.mark.parametrize("stored", ["-1", "1000000"])
 def test_an_offset_that_is_not_in_the_log_is_reset(server, zookeeper, brokers, stored):
     with producing(zookeeper) as producer:
-        place = producer.send("t", b"x").result(30)
+        place = producer.send("t", b"x").result(SOON)
     path = f"{zookeeper.removeprefix(server.server)}/consumers/g/offsets/t/{place.broker}-{place.partition}"
     with server.client() as client:
         client.create(path, stored.encode(), makepath=True)
@@ -264,11 +264,11 @@ def test_an_offset_that_is_not_in_the_log_is_reset(server, zookeeper, brokers, s
 
 def test_a_group_may_begin_at_the_end(server, zookeeper, brokers):
     with producing(zookeeper) as producer:
-        producer.send("t", b"old").result(30)
+        producer.send("t", b"old").result(SOON)
         registered(server, zookeeper, count=1)
         with kafka07.Consumer(zookeeper, "t", group="g", auto_offset_reset="largest", **QUICK) as consumer:
             assert consumer.poll(0.2) == []
-            producer.send("t", b"new", key="k").result(30)
+            producer.send("t", b"new", key="k").result(SOON)
             assert [one.value for one in read(consumer, 1)] == [b"new"]
         ends = [c for p, c in tree(server, zookeeper).items() if p.startswith("/consumers/g/offsets/t/")]
         assert sum(map(int, ends)) == 26
@@ -315,7 +315,7 @@ def test_a_group_that_cannot_share_is_told(server, zookeeper, brokers):
 def test_a_list_of_brokers_instead_of_zookeeper(brokers):
     text = ",".join(f"{i}:{b.listeners[0].partition('://')[2]}" for i, b in zip((2, 10), brokers, strict=True))
     with kafka07.Producer(brokers=text) as producer:
-        sent = [producer.send("t", b"x", key="same").result(30) for _ in range(60)]
+        sent = [producer.send("t", b"x", key="same").result(SOON) for _ in range(60)]
     assert {place.broker for place in sent} == {2, 10}
     assert {place.partition for place in sent} == {-1}
     ends = []
@@ -330,13 +330,13 @@ def test_a_refused_message_closes_the_connection_which_is_logged_and_made_anew(b
     address = brokers[0].listeners[0].partition("://")[2]
     with kafka07.Producer(brokers=f"2:{address}", max_message_size=2_000_000, linger_ms=0) as producer:
         engine = producer._face._engine
-        producer.send("t", b"x").result(30)
+        producer.send("t", b"x").result(SOON)
         brokers[0]._thread.run(lambda: brokers[0]._serving._host.end([]))
         connection = engine._links[2]._connection
         producer._thread.soon(connection._transport.write, produce("t", 9, message(b"x")))
         eventually(lambda: not connection.is_open)
         with caplog.at_level(logging.WARNING, "kafkacodec.client"):
-            producer.send("t", b"y").result(30)
+            producer.send("t", b"y").result(SOON)
         assert "it may have refused a message" in caplog.text
     with kafka07.SimpleConsumer(address) as consumer:
         assert consumer.latest("t", 0) + consumer.latest("t", 1) == 22
@@ -347,7 +347,7 @@ def test_connections_are_made_anew_after_so_many_requests(brokers):
     with kafka07.Producer(brokers=f"2:{address}", linger_ms=0, reconnect_interval=2) as producer:
         seen = set()
         for _ in range(6):
-            producer.send("t", b"x").result(30)
+            producer.send("t", b"x").result(SOON)
             seen.add(producer._face._engine._links[2]._connection)
         assert len(seen) == 3
     with kafka07.SimpleConsumer(address) as consumer:
@@ -362,7 +362,7 @@ def test_a_broker_that_is_not_there_is_told_after_some_tries():
             kafka07.Producer(brokers=f"1:{address}", connect_timeout_ms=50) as producer,
             pytest.raises(ConnectionFailed, match="refused"),
         ):
-            producer.send("t", b"x").result(30)
+            producer.send("t", b"x").result(SOON)
         with kafka07.Producer(address, connect_timeout_ms=50) as producer, pytest.raises(DeadlineExceeded):
             producer.send("t", b"x")
         with (
@@ -412,7 +412,7 @@ async def test_asyncio_reads_what_asyncio_wrote(zookeeper, brokers):
 def test_a_dropped_client_warns_and_ends(server, zookeeper, brokers, kind):
     if kind == "producer":
         clients = [producing(zookeeper)]
-        clients[0].send("t", b"x").result(30)
+        clients[0].send("t", b"x").result(SOON)
     else:
         consumer = kafka07.Consumer(zookeeper, "t", group="g", **QUICK)
         consumer.poll()

@@ -31,7 +31,7 @@ from tests.kafka07_session import (
     string,
     wrapper,
 )
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 BUILT = Path(os.environ.get("KAFKACODEC_KAFKA07", "none"))
 pytestmark = [
@@ -178,7 +178,7 @@ def test_our_clients_with_its_broker(path, tmp_path, codec):
     try:
         with kafka07.Producer(path, compression_type=codec, session_timeout_ms=10_000) as producer:
             for i in range(200):
-                producer.send("t", b"%d" % i, key=f"k{i % 9}").result(30)
+                producer.send("t", b"%d" % i, key=f"k{i % 9}").result(SOON)
         found = []
         with kafka07.Consumer(path, "t", group="g", **QUICK) as consumer:
             while len(found) < 200:
@@ -196,7 +196,7 @@ def test_a_group_of_both_kinds_of_consumers(path, tmp_path):
     )  # fmt: skip
     with ours(path, 1), kafka07.Producer(path, session_timeout_ms=10_000, linger_ms=0) as producer:
         for i in range(10):
-            producer.send("t", b"first%d" % i).result(30)
+            producer.send("t", b"first%d" % i).result(SOON)
         with kafka07.Consumer(path, "t", group="g", consumer_id="a", **QUICK) as consumer:
             found = []
             eventually(lambda: (found.extend(one.value for one in consumer.poll(0.1)), len(found) >= 10)[1])
@@ -205,7 +205,7 @@ def test_a_group_of_both_kinds_of_consumers(path, tmp_path):
             eventually(lambda: (consumer.poll(0.1), len(consumer.assignment) == 1)[1])
             sent = {b"second%d" % i for i in range(40)}
             for value in sorted(sent):
-                producer.send("t", value).result(30)
+                producer.send("t", value).result(SOON)
 
             def arrived():
                 found.extend(one.value for one in consumer.poll(0.1))
@@ -229,7 +229,7 @@ def test_its_mirror_maker_between_both_brokers(zookeeper, path, tmp_path):
     )  # fmt: skip
     with ours(path, 0), ours(target, 5), kafka07.Producer(path, session_timeout_ms=10_000) as producer:
         for i in range(30):
-            producer.send("topic", b"%d" % i).result(30)
+            producer.send("topic", b"%d" % i).result(SOON)
         mirror.launch()
         try:
             found = []

@@ -12,6 +12,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.dialects import line
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
+from tests.patience import SOON
 from tests.replicas.cluster import PARTITIONS, TOPIC, Cluster, Line, fields
 
 
@@ -97,7 +98,7 @@ def test_a_producer_follows_promotions_and_survives_its_leader(cluster, addresse
 
 def test_a_record_whose_fate_is_unknown_is_not_sent_again_unless_asked_to(cluster, addresses):
     with line.Producer(addresses, acks="all", send_again=False) as producer:
-        place = producer.send(TOPIC, "k", "first").result(30)
+        place = producer.send(TOPIC, "k", "first").result(SOON)
         for number in (1, 2):
             cluster.processes[number].send_signal(signal.SIGSTOP)  # the leader cannot commit
         unsure = producer.send(TOPIC, "k", "second")
@@ -106,12 +107,12 @@ def test_a_record_whose_fate_is_unknown_is_not_sent_again_unless_asked_to(cluste
                 pass
         cluster.kill(0)
         with pytest.raises((ConnectionFailed, line.RequestRefused)) as failed:  # the second after 5 s
-            unsure.result(30)
+            unsure.result(SOON)
         assert getattr(failed.value, "sent", None)
         for number in (1, 2):
             cluster.processes[number].send_signal(signal.SIGCONT)
         promote(cluster, 1)
-        assert producer.send(TOPIC, "k", "third").result(30)[:2] == (TOPIC, place.partition)
+        assert producer.send(TOPIC, "k", "third").result(SOON)[:2] == (TOPIC, place.partition)
     values = [*cluster.read(1, place.partition).values()]
     assert values in (["first", "third"], ["first", "second", "third"])
 
@@ -155,7 +156,7 @@ def test_servers_without_replicas_are_no_several_servers():
     with kc.broker.serve(listen="line://127.0.0.1:0") as one, kc.broker.serve(listen="line://127.0.0.1:0") as other:
         addresses = [broker.listeners[0].partition("://")[2] for broker in (one, other)]
         with line.Producer(addresses) as producer, pytest.raises(line.RequestRefused, match="REPLICA_LEADERS"):
-            producer.send("orders", "k", "v").result(30)
+            producer.send("orders", "k", "v").result(SOON)
 
 
 def test_nobody_leads(cluster, addresses):
@@ -164,5 +165,5 @@ def test_nobody_leads(cluster, addresses):
         line.Producer(addresses, delivery_timeout_ms=300) as producer,
         pytest.raises(ConnectionFailed, match=f"leads {TOPIC}-") as failed,
     ):
-        producer.send(TOPIC, "k", "v").result(30)
+        producer.send(TOPIC, "k", "v").result(SOON)
     assert not failed.value.sent

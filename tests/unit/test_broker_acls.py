@@ -14,6 +14,7 @@ from kafkacodec.broker.kafka.security.rights import RIGHTS
 from kafkacodec.errors import TopicAuthorizationFailedError
 from kafkacodec.messages import keys
 from tests import acl_scripts
+from tests.patience import SOON
 
 GOLDEN = json.loads(acl_scripts.GOLDEN.read_text())
 FREE = {
@@ -74,12 +75,12 @@ def test_clients_without_rights_are_told_so_and_see_nothing():
         with client.Admin(anonymous) as admin:
             assert admin.list_topics() == {}
         with client.Producer(**options("alice")) as producer, pytest.raises(TopicAuthorizationFailedError):
-            producer.send("orders", b"one").result(60)
+            producer.send("orders", b"one").result(SOON)
         with client.Admin(**options("admin")) as admin:
             admin.create_acls(client.Acl("topic", "orders", "User:alice", "write"))
             assert [acl.principal for acl in admin.describe_acls()] == ["User:alice"]
         with client.Producer(**options("alice")) as producer:
-            assert producer.send("orders", b"one").result(60).offset == 0
+            assert producer.send("orders", b"one").result(SOON).offset == 0
         with client.Consumer("orders", auto_offset_reset="earliest", **options("alice")) as consumer:
             with pytest.raises(TopicAuthorizationFailedError):
                 next(iter(consumer))
@@ -114,7 +115,7 @@ def test_a_consumer_of_topics_that_may_not_be_read_is_told_and_goes_on_once_they
                         next(iter(consumer))
                 admin.create_acls(client.Acl("topic", "returns", "User:ANONYMOUS", "all"))
                 with client.Producer(anonymous) as producer:
-                    producer.send("returns", b"one").result(60)
+                    producer.send("returns", b"one").result(SOON)
                 value, told = None, set()
                 while value is None:
                     try:

@@ -10,6 +10,7 @@ import kafkacodec as kc
 from kafkacodec import client, errors
 from kafkacodec.broker.clock import Clock
 from tests.broker_wire import wire_to
+from tests.patience import SOON
 
 _YEAR = 366 * 86_400
 
@@ -53,11 +54,11 @@ def test_a_transaction_times_out(clock):
     with kc.broker.serve(topics=["t"], clock=clock) as kafka, wire_to(kafka) as wire:
         with client.Producer(kafka.bootstrap_servers, transactional_id="x", transaction_timeout_ms=60_000) as producer:
             producer.begin_transaction()
-            producer.send("t", b"kept").result(60)
+            producer.send("t", b"kept").result(SOON)
             producer.commit_transaction()
             kafka.advance(3_600)
             producer.begin_transaction()
-            producer.send("t", b"late").result(60)
+            producer.send("t", b"late").result(SOON)
             kafka.advance(59)
             assert state(wire) == "Ongoing"
             kafka.advance(11)  # time-outs are looked at every ten seconds

@@ -19,6 +19,7 @@ from kafkacodec import errors
 from kafkacodec.broker.host.sessions import Session
 from kafkacodec.client import Consumer, Producer  # here: imported in threads, pytest could fail to rewrite them
 from tests.broker_wire import Wire
+from tests.patience import SOON
 
 NOT_LEADER, NOT_COORDINATOR = errors.NOT_LEADER_OR_FOLLOWER, errors.NOT_COORDINATOR
 SMALL = {"offsets.topic.num.partitions": 3, "transaction.state.log.num.partitions": 3}
@@ -427,7 +428,7 @@ class Load:
                 batch = [producer.send(self._topic, b"%d" % n, key=b"%d" % n) for n in range(number, number + 20)]
                 number += len(batch)
                 for delivery in batch:
-                    delivery.result(60)
+                    delivery.result(SOON)
                 self.sent += range(number - len(batch), number)
 
     def _consume(self):

@@ -14,6 +14,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client
 from kafkacodec.errors import ItemErrors
+from tests.patience import SOON
 
 TOPIC = "errors.deadletterqueue.topic.name"
 CONFIG = {"group.share.heartbeat.interval.ms": 200, "errors.deadletterqueue.auto.create.topics.enable": True}
@@ -35,7 +36,7 @@ def group(broker: Any, name: str = "g", **settings: str) -> Any:
 def read(consumer: Any, count: int, kind: str) -> None:
     found: list[Any] = []
     while len(found) < count:
-        records = consumer.getmany(20)
+        records = consumer.getmany(SOON)
         assert records, f"{len(found)} of {count} came"
         for record in records:
             consumer.acknowledge(record, kind)
@@ -101,7 +102,7 @@ def test_the_beginning_of_names_and_intervals_may_be_changed_for_all() -> None:
         assert [row[2] for row in letters(broker, "dead-jobs")] == [b"0"]
         options: Any = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "c", "group_protocol": "consumer"}
         with client.Consumer("jobs", **options) as first, client.Consumer("jobs", **options) as second:
-            first.getmany(5)
+            first.getmany(SOON)
             second.getmany(0.5)
             with client.Admin(broker.bootstrap_servers) as admin:
                 found = admin.describe_groups(["c"])["c"]

@@ -12,6 +12,7 @@ from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.refusals import refusal
 from kafkacodec.messages import APIS, keys
 from tests.broker_wire import wire_to
+from tests.patience import SOON
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +227,7 @@ def test_an_idempotent_producer_writes_once_though_answers_are_lost(broker, topi
         client.Producer(broker.bootstrap_servers, retry_backoff_ms=1) as producer,
     ):
         sent = [producer.send(topic, b"%d" % n) for n in range(5)]
-        assert sorted(one.result(60).offset for one in sent) == list(range(5))
+        assert sorted(one.result(SOON).offset for one in sent) == list(range(5))
         assert closed.met
     assert values(broker, topic) == [b"%d" % n for n in range(5)]
 

@@ -21,7 +21,7 @@ from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
 from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.log.growing.disk import Disk, OpenFile
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 BATCH = kc.encode([(b"k", b"v")])
 
@@ -208,5 +208,5 @@ def test_a_full_disk_is_logged_once_until_it_has_room(tmp_path, monkeypatch, cap
             sent = producer.send("orders", b"value")
             eventually(lambda before=before: producer.metrics()["producer.retries"] > before + 1)
             full = False
-            sent.result(60)
+            sent.result(SOON)
             assert caplog.text.count("could not be appended to: [Errno 28] No space left on device: ") == number + 1

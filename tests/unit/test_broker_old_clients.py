@@ -18,6 +18,7 @@ from kafkacodec.broker.kafka.apis import OLD, TABLE
 from kafkacodec.messages import APIS, keys
 from kafkacodec.records.record import Record
 from tests.broker_wire import wire_to
+from tests.patience import SOON
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data/broker/old_clients.json").read_text("utf-8"))
 ROWS = [
@@ -174,7 +175,7 @@ def test_control_batches_and_headers_are_left_out(broker, wire, topic):
         assert data[kc.scan(data).consumed :].startswith(b"\xff" * 8 + b"\0\0\0=")
     with kc.client.Producer(broker.bootstrap_servers, transactional_id="t") as producer:
         producer.begin_transaction()
-        producer.send(topic, b"aborted").result(60)
+        producer.send(topic, b"aborted").result(SOON)
         producer.abort_transaction()
     for version in range(4):
         assert kc.decode(fetch(wire, topic, version, 1)[1])["value"].tolist() == [b"aborted"]

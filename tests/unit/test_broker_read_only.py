@@ -20,7 +20,7 @@ from kafkacodec.broker.kafka.frozen import REFUSED
 from kafkacodec.client import Consumer
 from kafkacodec.messages import APIS, keys
 from tests.broker_wire import wire_to
-from tests.patience import LATE
+from tests.patience import LATE, SOON
 
 LOGS = Path(__file__).parents[1] / "data/kafka/logs"
 BROKERS = sorted(path.name for path in LOGS.iterdir() if path.name not in ("truncated", "kraft-4.1.0-live"))
@@ -90,7 +90,7 @@ def test_clients_read_what_a_dead_broker_left(name):
         options = {"auto_offset_reset": "earliest", "bootstrap_servers": broker.bootstrap_servers}
         with Consumer(*topics, group_id=None, **options) as consumer:
             while left > 0:
-                for place, records in consumer.getmany(30).items():
+                for place, records in consumer.getmany(SOON).items():
                     seen[tuple(place)] += [(record.offset, record.key, record.value) for record in records]
                     left -= len(records)
         for topic in topics:

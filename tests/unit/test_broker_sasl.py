@@ -27,6 +27,7 @@ from kafkacodec.errors import (
 from kafkacodec.net.tls import server_context
 from tests import sasl_scripts
 from tests.certificates import Authority
+from tests.patience import SOON
 
 AHEAD: list[float] = []  # by what the brokers' clocks were put forward
 GOLDEN = json.loads(sasl_scripts.GOLDEN.read_text())
@@ -131,7 +132,7 @@ def combinations():
 @combinations()
 def test_this_librarys_clients_log_in(secured, protocol, mechanism):
     with client.Producer(**secured.options(protocol, mechanism)) as producer:
-        assert producer.send("orders", mechanism.encode()).result(60).topic == "orders"
+        assert producer.send("orders", mechanism.encode()).result(SOON).topic == "orders"
 
 
 @combinations()

@@ -13,6 +13,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client
 from tests.broker_wire import wire_to
+from tests.patience import SOON
 
 QUICK = {"group.share.heartbeat.interval.ms": 200}
 
@@ -34,7 +35,7 @@ def read(consumer: Any, count: int) -> dict[bytes, int]:
     """Values, and how often they were delivered; they stay unacknowledged."""
     found: list[Any] = []
     while len(found) < count:
-        records = consumer.getmany(20)
+        records = consumer.getmany(SOON)
         assert records, f"{len(found)} of {count} came"
         found += records
     return {record.value: record.delivery_count for record in found}
@@ -44,7 +45,7 @@ def say(consumer: Any, count: int, **kinds: str) -> dict[bytes, int]:
     """Read records and acknowledge them, each in its way."""
     found: list[Any] = []
     while len(found) < count:
-        records = consumer.getmany(20)
+        records = consumer.getmany(SOON)
         assert records, f"{len(found)} of {count} came"
         for record in records:
             consumer.acknowledge(record, kinds.get(record.value.decode(), "accept"))

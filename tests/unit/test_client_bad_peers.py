@@ -523,8 +523,8 @@ async def test_one_address_that_is_no_broker_among_others():
         for _ in range(5):
             async with aio.Consumer(bootstrap_servers=[other.address, broker.address]) as consumer:
                 await consumer.assign([("topic", 0)])
-                assert await consumer.getmany(0.5) == {}
-                assert len(consumer._parts.network.cluster.brokers) == 1
+                while len(consumer._parts.network.cluster.brokers) != 1:  # a connection to the other one fails first
+                    assert await consumer.getmany(0.1) == {}
 
 
 async def test_a_broker_that_is_upgraded():

@@ -7,7 +7,7 @@ from collections import Counter
 
 import kafkacodec as kc
 from kafkacodec.client.driver.quiet import QUIET_MS, Quiet
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 
 def test_a_warning_is_due_once_a_minute():
@@ -32,7 +32,7 @@ def test_all_connections_to_a_broker_that_is_gone_are_told_together(caplog):
     options = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "g", "reconnect_backoff_max_ms": 20}
     with kc.client.Consumer("t", auto_offset_reset="earliest", **options) as consumer:
         with kc.client.Producer(kafka.bootstrap_servers) as producer:
-            producer.send("t", b"v").result(60)
+            producer.send("t", b"v").result(SOON)
         assert consumer.getmany(timeout=60)
         kafka.stop()
         failed = consumer.metrics().get("connections_failed", 0)

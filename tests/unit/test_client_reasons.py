@@ -6,6 +6,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import errors
+from tests.patience import SOON
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +21,11 @@ def test_a_fenced_member_raises_at_each_commit_that_it_is_fenced(broker):
     with kc.client.Producer(broker.bootstrap_servers) as producer:
         producer.send("t", b"v").result()
     with kc.client.Consumer("t", **made) as first:
-        assert first.getmany(timeout=20)
+        assert first.getmany(timeout=SOON)
         with kc.client.Consumer("t", **made) as second:
-            assert second.getmany(timeout=20)
+            assert second.getmany(timeout=SOON)
             with pytest.raises(errors.error(errors.FENCED_INSTANCE_ID)):
-                first.getmany(timeout=20)
+                first.getmany(timeout=SOON)
             for offsets in (None, {("t", 0): 1}):
                 for wait in (True, False):
                     with pytest.raises(errors.error(errors.FENCED_INSTANCE_ID)):
@@ -57,7 +58,7 @@ def test_a_record_too_large_for_the_topic_names_its_limit():
         kc.client.Producer(broker.bootstrap_servers) as producer,
         pytest.raises(errors.error(errors.MESSAGE_TOO_LARGE), match=r"larger than max\.message\.bytes of the topic"),
     ):
-        producer.send("t", b"v" * 2000).result(20)
+        producer.send("t", b"v" * 2000).result(SOON)
 
 
 def test_a_response_too_large_for_the_client_names_its_option(broker):

@@ -14,7 +14,7 @@ import kafkacodec as kc
 from kafkacodec.client.consuming.positions import Positions
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.unanswered import Unanswered
-from tests.patience import eventually
+from tests.patience import SOON, eventually
 
 
 def warnings(caplog):
@@ -43,8 +43,8 @@ def test_a_wait_without_brokers_is_told_and_ends_when_they_are_back(tmp_path, ca
         eventually(lambda: any("waited for" in text for text in warnings(caplog)))
         (told,) = [text for text in warnings(caplog) if "waited for" in text]
         with kc.broker.serve(tmp_path, listen=[f"kafka://{server}"]), kc.client.Producer(server) as producer:
-            producer.send("t", b"after").result(30)
-            assert found.result(30) == b"after"
+            producer.send("t", b"after").result(SOON)
+            assert found.result(SOON) == b"after"
     assert re.fullmatch(
         r"no broker has answered for \d s; records of t-0 are waited for, and the consumer keeps trying", told
     )

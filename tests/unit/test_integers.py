@@ -11,6 +11,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.spark.exporting.options import FileOptions
+from tests.patience import SOON
 
 DATA = kc.encode([(b"k", b"v")] * 3)
 LOG = kc.sample()
@@ -61,7 +62,7 @@ def online() -> Iterator[dict[str, Callable[[Any], object]]]:
             "Broker.write": lambda n: broker.write("orders", [(b"k", b"v")], partition=n),
             "Admin.create_partitions": lambda n: admin.create_partitions({new(): like(n, 2)}),
             "Admin.delete_records": lambda n: admin.delete_records({("orders", 2): like(n, 0)}),
-            "Producer.send": lambda n: producer.send("orders", b"v", partition=n).result(30),
+            "Producer.send": lambda n: producer.send("orders", b"v", partition=n).result(SOON),
             "Producer acks": lambda n: closed(broker.bootstrap_servers, acks=n, enable_idempotence=False),
         }
 

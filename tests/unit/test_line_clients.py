@@ -12,6 +12,7 @@ import kafkacodec as kc
 from kafkacodec.dialects import line
 from kafkacodec.dialects.line.exchange import Exchange
 from kafkacodec.errors import ClientClosed, ConnectionFailed, EncodeError, RemoteProtocolError
+from tests.patience import SOON
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def everything(consumer, count):
 def test_what_is_sent_is_read_once_in_the_order_of_its_partition(server):
     with line.Producer(server, acks="all") as producer:
         sent = [producer.send("orders", f"k{i % 7}", f"v{i}") for i in range(300)]
-        placed = [delivery.result(30) for delivery in sent]
+        placed = [delivery.result(SOON) for delivery in sent]
     expected: dict[int, list[str]] = {}
     for i, place in enumerate(placed):
         assert place.offset == len(expected.setdefault(place.partition, []))
@@ -89,7 +90,7 @@ def test_a_new_member_takes_its_part(server):
 def test_a_consumer_reads_several_topics(server):
     with line.Producer(server) as producer:
         for topic in ("orders", "payments"):
-            producer.send(topic, "k", f"of {topic}".replace(" ", "-")).result(30)
+            producer.send(topic, "k", f"of {topic}".replace(" ", "-")).result(SOON)
     with line.Consumer(server, "g", ["orders", "payments"]) as consumer:
         found = {message.topic: message.value for _ in range(2) for message in consumer.poll(30)}
         assert found == {"orders": "of-orders", "payments": "of-payments"}
@@ -104,11 +105,11 @@ def test_a_consumer_reads_several_topics(server):
 def test_a_refusal_has_its_code(server):
     with line.Producer(server) as producer:
         with pytest.raises(line.RequestRefused) as refused:
-            producer.send("not/a/topic", "k", "v").result(30)
+            producer.send("not/a/topic", "k", "v").result(SOON)
         assert refused.value.code == line.ErrorCode.BAD_REQUEST
         with pytest.raises(EncodeError):
-            producer.send("orders", "k", "two words").result(30)
-        assert producer.send("orders", "k", "v").result(30).topic == "orders"
+            producer.send("orders", "k", "two words").result(SOON)
+        assert producer.send("orders", "k", "v").result(SOON).topic == "orders"
 
 
 def test_an_absent_server_is_told_at_once():
@@ -116,7 +117,7 @@ def test_an_absent_server_is_told_at_once():
         taken.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{taken.getsockname()[1]}"
         with line.Producer(server) as producer, pytest.raises(ConnectionFailed, match="refused") as failed:
-            producer.send("orders", "k", "v").result(30)
+            producer.send("orders", "k", "v").result(SOON)
         assert not failed.value.sent
 
 
@@ -134,9 +135,9 @@ def test_a_connection_that_ends_fails_what_waits_and_the_next_request_makes_anot
         thread.start()
         with line.Producer(f"127.0.0.1:{listener.getsockname()[1]}") as producer:
             with pytest.raises(ConnectionFailed) as failed:
-                producer.send("orders", "k", "v").result(30)
+                producer.send("orders", "k", "v").result(SOON)
             assert failed.value.sent
-            assert producer.send("orders", "k", "v").result(30).offset == 7
+            assert producer.send("orders", "k", "v").result(SOON).offset == 7
         thread.join()
 
 

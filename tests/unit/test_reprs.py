@@ -16,6 +16,7 @@ import kafkacodec as kc
 from kafkacodec.dialects import line, rewrite, zookeeper
 from kafkacodec.log.analysis.key_statistics import KeyUse
 from kafkacodec.named_rows import NamedRows, RowsByKey, Shape
+from tests.patience import SOON
 
 MODULES = (
     "", ".log", ".client", ".client.aio", ".broker", ".values", ".protocol",
@@ -133,10 +134,10 @@ def test_objects_are_shown_in_one_form(tmp_path: Path) -> None:
 def test_deliveries_and_brokers_are_shown_in_the_same_form() -> None:
     with kc.broker.serve(topics={"t": 1}) as kafka, kc.client.Producer(kafka.bootstrap_servers) as producer:
         sent = producer.send("t", b"v")
-        sent.result(60)
+        sent.result(SOON)
         assert repr(sent) == "<Delivery: t-0, offset 0>"
         rows = producer.send_columns(kc.decode(kc.encode([(None, b"a")])), topic="t")
-        rows.result(60)
+        rows.result(SOON)
         assert repr(rows) == "<TableDelivery: 1 row known, done>"
         with kc.dialects.rewrite.Producer({"bootstrap.servers": kafka.bootstrap_servers}) as other:
             response = other.send(rewrite.KafkaMessage("t", b"k", b"v"))
