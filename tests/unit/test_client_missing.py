@@ -30,7 +30,9 @@ def server():
 
 
 def warnings(caplog):
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    """All but those that a broker has not answered for two seconds, which may come on a busy machine."""
+    texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    return [text for text in texts if not text.startswith("waiting for broker")]
 
 
 def test_records_for_a_partition_that_a_topic_has_no_longer_fail_soon(caplog):
