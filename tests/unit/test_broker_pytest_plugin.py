@@ -21,7 +21,7 @@ seen = {}
 def test_a_record_comes_back(kafka_broker, kafka_topic):
     seen[kafka_topic] = kafka_broker.bootstrap_servers
     with kc.client.Producer(kafka_broker.bootstrap_servers) as producer:
-        producer.send(kafka_topic, b"one").result(SOON)
+        producer.send(kafka_topic, b"one").result(60)
     assert kafka_broker.records(kafka_topic)["value"].tolist() == [b"one"]
 
 def test_another_topic_of_the_same_broker_with_brackets(kafka_broker, kafka_topic):
@@ -44,7 +44,6 @@ def test_names_that_are_no_topics(kafka_topic, value):
 
 UNUSED = """
 import sys
-from tests.patience import SOON
 
 def test_nothing_is_loaded():
     loaded = {name for name in sys.modules if name.startswith("kafkacodec.")}
