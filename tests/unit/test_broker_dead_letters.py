@@ -14,7 +14,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client
 from kafkacodec.errors import ItemErrors
-from tests.patience import SOON
+from tests.patience import SOON, eventually
 
 TOPIC = "errors.deadletterqueue.topic.name"
 CONFIG = {"group.share.heartbeat.interval.ms": 200, "errors.deadletterqueue.auto.create.topics.enable": True}
@@ -101,12 +101,14 @@ def test_the_beginning_of_names_and_intervals_may_be_changed_for_all() -> None:
             read(consumer, 1, "reject")
         assert [row[2] for row in letters(broker, "dead-jobs")] == [b"0"]
         options: Any = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "c", "group_protocol": "consumer"}
-        with client.Consumer("jobs", **options) as first, client.Consumer("jobs", **options) as second:
-            first.getmany(SOON)
-            second.getmany(0.5)
-            with client.Admin(broker.bootstrap_servers) as admin:
-                found = admin.describe_groups(["c"])["c"]
-            assert (found.state, len(found.members)) == ("Assigning", 2)
+        with (
+            client.Admin(broker.bootstrap_servers) as admin,
+            client.Consumer("jobs", **options) as first,
+            client.Consumer("jobs", **options) as second,
+        ):
+            eventually(lambda: first.getmany(0.05) or first.assignment())
+            eventually(lambda: second.getmany(0.05) or len(admin.describe_groups(["c"])["c"].members) == 2)
+            assert admin.describe_groups(["c"])["c"].state == "Assigning"
 
 
 @pytest.mark.parametrize("name", ["auto.create.topics.enable", "errors.deadletterqueue.auto.create.topics.enable"])
