@@ -22,9 +22,17 @@ from kafkacodec.client.driver import network
 from kafkacodec.client.producing import queue, shortcuts
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome
-from kafkacodec.errors import BrokerError, ClientClosed, ConnectionFailed, DeadlineExceeded, LocalProtocolError
+from kafkacodec.errors import (
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    BrokerError,
+    ClientClosed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    LocalProtocolError,
+)
 from kafkacodec.net.loop import epoll_of
 from tests import interrupts
+from tests.model_producer import ModelCluster, values_in
 from tests.patience import SOON
 
 RECORDS = 20
@@ -438,3 +446,21 @@ def test_ways_end_with_what_they_depend_on(session: Session) -> None:
     session.producer.forget_topics()
     session.ready()
     session.check()
+
+
+def test_no_batch_follows_one_that_is_retried() -> None:
+    """A broker finds a repeated batch among the last five. A batch that it stores, and refuses again and again, fell
+    behind with one more after it each time, and was stored a second time."""
+    model = ModelCluster(1, max_in_flight_requests_per_connection=5)
+    model.produce(b"first", 0)
+    while model.queues.pending:
+        model.poll()
+        model.answer(1)
+    for number in range(8):
+        model.produce(b"%d" % number, 0)
+        model.forced[0].append(NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        model.poll(1000)
+        assert len(model.flying[1]) == 1
+        model.answer(1)
+    model.finish()
+    assert values_in(model.logs[0])[0] == b"first"

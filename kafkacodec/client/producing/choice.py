@@ -135,8 +135,8 @@ class Choice:
 
         A broker accepts any first sequence of an unknown producer, so the first batch is sent alone.
         """
-        if batch.attempts or queue.broken:
-            return True
+        if batch.attempts or queue.broken or queue.flying[0].attempts > 1:
+            return True  # a broker knows the last five batches only: a retried one must not fall behind them
         if queue.producer is None or queue.producer == NOBODY:
             return self.resends
         return not queue.proven
