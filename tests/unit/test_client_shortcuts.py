@@ -451,7 +451,7 @@ def test_ways_end_with_what_they_depend_on(session: Session) -> None:
 def test_no_batch_follows_one_that_is_retried() -> None:
     """A broker finds a repeated batch among the last five. A batch that it stores, and refuses again and again, fell
     behind with one more after it each time, and was stored a second time."""
-    model = ModelCluster(1, max_in_flight_requests_per_connection=5)
+    model = ModelCluster(1, retry_backoff_ms=1, retry_backoff_max_ms=1)
     model.produce(b"first", 0)
     while model.queues.pending:
         model.poll()
