@@ -29,6 +29,8 @@ def segments_to_read(
         segments: all of the log.
         start_offset, end_offset: the span; None: no bound.
     """
+    if len(named) == len(segments):
+        return named
     edges = {segment.path for segment in (named[:1] or segments[:1]) if start_offset is not None or not named}
     edges |= {segment.path for segment in (named[-1:] if end_offset is not None else ())}
     for at, segment in enumerate(segments):
