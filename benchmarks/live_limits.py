@@ -98,7 +98,8 @@ def line(server: str) -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class Fetch:
-    """A request; where the records are in its answer, where the contents of each batch, and how many records."""
+    """A request; where the records are in its answer, where the contents of each batch that is
+    compressed (librdkafka leaves small ones as they are), and how many records."""
 
     request: bytearray
     records: slice
@@ -116,8 +117,8 @@ def fetches(made: Line, topic: str, count: int) -> Iterator[Fetch]:
         part = broker_load.fetched(answer, offset)
         first = len(answer) - len(part.records)  # they are the last field
         headers = kc.scan(part.records, verify_crc=False, on_error="stop")
-        places = list(zip(headers["position"].tolist(), headers["size_in_bytes"].tolist(), strict=True))
-        contents = [slice(first + at + _BATCH_HEADER, first + at + size) for at, size in places]
+        batches = zip(*(headers[name].tolist() for name in ("position", "size_in_bytes", "codec")), strict=True)
+        contents = [slice(first + at + _BATCH_HEADER, first + at + size) for at, size, how in batches if how != "none"]
         records = int(headers["count"].sum())
         yield Fetch(request, slice(first, first + headers.consumed), contents, records)
         found += records
