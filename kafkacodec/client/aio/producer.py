@@ -288,9 +288,17 @@ class Producer(TableProducer, AsyncClient):
         from kafkacodec.client.producing.shortcuts import shortcuts_of
 
         limit_ms = min(SLOW_MS + 1, own.request_timeout_ms, own.delivery_timeout_ms)  # as its timer is late by less
-        sender, parts = self._sender, (self._queues, network.cluster, self._sender.identity, network.metrics)
-        more: Any = {"adopt": sender.adopt, "line": network.line, "ring": network.wake_soon, "limit_ms": limit_ms}
-        sender.shortcuts = shortcuts_of(*parts, **more)
+        sender = self._sender
+        sender.shortcuts = shortcuts_of(
+            self._queues,
+            network.cluster,
+            sender.identity,
+            network.metrics,
+            adopt=sender.adopt,
+            line=network.line,
+            ring=network.wake_soon,
+            limit_ms=limit_ms,
+        )
         tell_sleeper(network.loop, sender.shortcuts.shortcut)
 
     def _make_ready(self, own: TopicQueues) -> None:

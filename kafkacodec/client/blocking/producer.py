@@ -131,9 +131,8 @@ class Producer(Sending, BlockingClient):
                 self._inside.make_ready(own)
             if due:
                 self._thread.ring()
-        except (
-            BaseException
-        ):  # a signal handler's may come when the record is queued, and others join it without a ring
+        except BaseException:
+            # A signal handler's may come when the record is queued, and others would join it without a ring.
             with suppress(ClientClosed):
                 self._thread.ring()
             raise

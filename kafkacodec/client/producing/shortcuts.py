@@ -101,7 +101,7 @@ class Shortcuts:
         if answer.version < _LEAST_VERSION or queue.producer is None or queue.producer != self._identity.current:
             return None
         line = self._lines.get(answer.node) or self._line(answer.node)
-        usual = _usual(answer)
+        usual = None if line is None else _usual(answer)
         if line is None or usual is None:
             return None
         self._lines[answer.node] = line
