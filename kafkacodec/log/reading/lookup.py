@@ -137,7 +137,8 @@ class Lookup:
                     break
             end = headers.consumed
             before = int(headers["last_offset"][-1]) if len(headers) else before
-        if final is not None and not len(first_batches(self.file, final.end)) and self._is_wrong(final):
+        is_last = final is not None and not len(first_batches(self.file, final.end))
+        if final is not None and is_last and not self._follows(final) and self._is_wrong(final):
             return None
         if near is not None and near.old and not self._are_sets_in_order(near):
             return None
@@ -252,12 +253,13 @@ class Lookup:
                 if len(headers):
                     final = self._final(headers, last)
                     last = int(headers["last_offset"].max())
-            if final is not None and self._is_wrong(final):
+            follows = final is not None and self._follows(final)
+            if final is not None and not follows and self._is_wrong(final):
                 self.is_out_of_order = True
                 position, last = self._corrections().end()
                 self._wrong_last = final.first
-            elif final is not None and final.magic >= 2 and self._is_place(final):
-                self.known_last = final.position, final.first
+            elif final is not None and follows and final.magic >= 2 and self.base_offset is not None:
+                self.known_last = final.position, final.first  # whatever files are beside
             self.known_end = position, last
         return self.known_end
 
@@ -302,25 +304,19 @@ class Lookup:
         return _Final(position, position + size, magic, first, before)
 
     def _is_wrong(self, final: _Final) -> bool:
-        """Whether the last batch of the log has a wrong offset. That may leave it in order, but after a gap."""
-        if self.base_offset is None or self._follows(final):
-            return False
+        """Whether the last batch of the log, which follows a gap, has a wrong offset. It may be in order."""
         if bounds_beside(self.file.path, None).end is not None:
             return False
         wrong = self._corrections().position
         return len(wrong) > 0 and int(wrong[-1]) == final.position
 
-    def _is_place(self, final: _Final) -> bool:
-        """Whether all offsets before the last batch, which is in order, are smaller, whatever files are beside."""
-        return self.base_offset is not None and self._follows(final)
-
     def _follows(self, final: _Final) -> bool:
-        """Whether the last batch begins right after those before it, or where the file begins."""
-        if self.known_last == (final.position, final.first):
+        """Whether the last batch begins right after those before it, or where the file begins; True if unknown."""
+        if self.base_offset is None or self.known_last == (final.position, final.first):
             return True
         before = final.before
         if before is None:
-            before = (self.base_offset or 0) - 1
+            before = self.base_offset - 1
             start = self.start_for_offset(max(before, final.first - 1))
             for headers in walk(self.file, start, final.position, columns=ORDER_COLUMNS):
                 before = int(headers["last_offset"][-1]) if len(headers) else before
