@@ -289,16 +289,8 @@ class Producer(TableProducer, AsyncClient):
 
         limit_ms = min(SLOW_MS + 1, own.request_timeout_ms, own.delivery_timeout_ms)  # as its timer is late by less
         sender = self._sender
-        sender.shortcuts = shortcuts_of(
-            self._queues,
-            network.cluster,
-            sender.identity,
-            network.metrics,
-            adopt=sender.adopt,
-            line=network.line,
-            ring=network.wake_soon,
-            limit_ms=limit_ms,
-        )
+        sender.shortcuts = shortcuts_of(self._queues, network.cluster, sender.identity, network.metrics, adopt=sender.adopt,
+                                        line=network.line, ring=network.wake_soon, limit_ms=limit_ms)  # fmt: skip
         tell_sleeper(network.loop, sender.shortcuts.shortcut)
 
     def _make_ready(self, own: TopicQueues) -> None:
