@@ -288,8 +288,8 @@ class Producer(TableProducer, AsyncClient):
         from kafkacodec.client.producing.shortcuts import shortcuts_of
 
         limit_ms = min(SLOW_MS + 1, own.request_timeout_ms, own.delivery_timeout_ms)  # as its timer is late by less
-        sender = self._sender
-        sender.shortcuts = shortcuts_of(self._queues, network.cluster, sender.identity, network.metrics, adopt=sender.adopt,
+        queues, sender = self._queues, self._sender
+        sender.shortcuts = shortcuts_of(queues, network.cluster, sender.identity, network.metrics, adopt=sender.adopt,
                                         line=network.line, ring=network.wake_soon, limit_ms=limit_ms)  # fmt: skip
         tell_sleeper(network.loop, sender.shortcuts.shortcut)
 
