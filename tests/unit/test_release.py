@@ -13,6 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +96,23 @@ def test_workflows_are_yaml_with_known_jobs() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
     assert {*workflow["jobs"]} == {"sdist", "wheels", "publish"}
     assert workflow["jobs"]["publish"]["permissions"] == {"id-token": "write"}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_named_by_commit_and_keep_no_token(path: Path) -> None:
+    text = path.read_text()
+    named = re.findall(r"uses: (.*)", text)
+    assert named
+    assert [use for use in named if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use)] == []
+    assert text.count("persist-credentials: false") == text.count("actions/checkout@")
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / ".gitlab-ci.yml"], ids=lambda path: path.stem)
+def test_what_workflows_run_is_there(path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    text = "\n".join(line.split("#")[0] for line in path.read_text().splitlines())
+    for words in re.findall(r"\bmake ((?:[a-z-]+ ?)+)", text):
+        for target in words.split():
+            assert re.search(rf"^(?:[a-z-]+ )*{target}(?: [a-z-]+)*:", makefile, re.M), target
+    for script in re.findall(r"\bpython ([\w/]+\.py)", text):
+        assert (ROOT / script).is_file()
