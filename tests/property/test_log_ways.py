@@ -6,6 +6,7 @@ KAFKACODEC_LOG_FUZZ multiplies how many are tried.
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -225,6 +226,54 @@ def test_a_look_up_by_time_knows_where_the_next_segment_begins(tmp_path: Path) -
     time = misplaced_logs.FIRST_TIME + 15 * misplaced_logs.STEP_MS
     assert log.offset_of_timestamp(time) == 18
     assert offsets(log.read(start_timestamp=time, on_error="skip")) == list(range(18, 30))
+
+
+def log_of(place: Path, files: dict[int, list[bytes]], recovery_point: int | None = None) -> Partition:
+    directory = place / "t-0"
+    directory.mkdir(parents=True)
+    for base, content in files.items():
+        (directory / f"{base:020}.log").write_bytes(b"".join(content))
+    if recovery_point is not None:
+        (place / "recovery-point-offset-checkpoint").write_bytes(encode_checkpoint({("t", 0): recovery_point}))
+    return Partition(directory)
+
+
+TENS = [[batch(first, 1, 2) for first in range(ten, ten + 10)] for ten in range(0, 70, 10)]
+
+FAR: dict[str, tuple[dict[int, list[bytes]], int | None]] = {
+    "the last one is empty": ({0: TENS[0], 10: TENS[6], 20: TENS[2], 30: TENS[3], 40: TENS[4], 60: []}, 70),
+    "a far one begins before all": ({30: TENS[3], 40: TENS[4], 50: TENS[5], 60: TENS[0] + TENS[6]}, None),
+    "after a far one's end": ({0: TENS[0], 10: TENS[1], 30: TENS[3], 40: TENS[4], 60: TENS[6] + TENS[2]}, None),
+    "in a far one that seems later": ({0: TENS[0], 20: TENS[2], 30: TENS[3], 40: TENS[4], 90: TENS[1]}, None),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_offsets_that_are_missing_by_name_are_looked_for_in_all_segments(name: str, tmp_path: Path) -> None:
+    """They were told as missing, or not at all, though a read of the whole log had them."""
+    log = log_of(tmp_path, *FAR[name])
+    whole, _, _ = told(log.read(on_error="skip"))
+    for first in range(69):
+        wanted = [offset for offset in whole if first <= offset < first + 2]
+        found, _, error = told(Partition(log.path).read(start_offset=first, end_offset=first + 2, on_error="skip"))
+        assert (found, error) == (wanted, None)
+
+
+@pytest.mark.parametrize("names", [(10, 0, 20, 30), (30, 20, 10, 0), (0, 10, 30, 20), (0, 30, 20, 10)])
+def test_the_last_records_are_those_of_the_whole_read_where_names_are_wrong(
+    names: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Those of the greatest offsets came first, then those of the last segment: no order at all."""
+    log = log_of(tmp_path, dict(zip(names, TENS, strict=False)))
+    whole, _, _ = told(log.read(on_error="skip"))
+    for count in (1, 5, 15, 25, 40):
+        assert offsets(kc.log.read_last(log, count, on_error="skip")) == whole[-count:]
+
+
+def test_a_last_segment_whose_batches_are_all_misplaced_does_not_end_the_log(tmp_path: Path) -> None:
+    log = log_of(tmp_path, {0: TENS[1], 1: [batch(0, 1, 0)]})
+    (tmp_path / "t-0" / f"{1:020}.index").write_bytes(struct.pack(">II", 18, 0))  # of the file that had this name
+    assert log.end_offset() == 20
 
 
 @pytest.mark.parametrize("names", [(15, 0), (0, 3), (40, 15), (0, 14), (0, 40)])

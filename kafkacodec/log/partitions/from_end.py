@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from kafkacodec.arguments import limit
-from kafkacodec.log.partitions.inside import readable_end_offset
+from kafkacodec.log.partitions.inside import is_read_by_name, readable_end_offset
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
@@ -51,12 +51,15 @@ def last_chunks(
 ) -> list[RecordColumns]:
     """The last `count` records that `read` gives between two offsets."""
     found: list[RecordColumns] = []
+    missing = count
     for span in _spans(partition, max(count, 1), bounds):
-        if count <= 0:
+        if missing <= 0:
             break
-        last = _last_rows(read(span), count)
+        if not is_read_by_name(partition, *span):  # a read gives records in the order of files, not of offsets
+            return _last_rows(read(bounds), count)
+        last = _last_rows(read(span), missing)
         found = last + found
-        count -= sum(map(len, last))
+        missing -= sum(map(len, last))
     return found
 
 

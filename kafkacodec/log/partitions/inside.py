@@ -11,6 +11,7 @@ from kafkacodec.log.checking.arrangement import Placed, placed_segments
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_partition import check_files
 from kafkacodec.log.opening import fault_of
+from kafkacodec.log.partitions.spans import names_hold
 
 if TYPE_CHECKING:
     from kafkacodec.log.opening.identity import BatchMark, LogIdentity
@@ -28,6 +29,7 @@ __all__ = [
     "has_directory",
     "identity_of_log",
     "is_hidden",
+    "is_read_by_name",
     "listed",
     "origin_of",
     "readable_end_offset",
@@ -78,6 +80,14 @@ def batch_at(partition: Partition, offset: int) -> BatchMark | None:
 def segments_between(partition: Partition, start_offset: int | None, end_offset: int | None) -> list[Segment]:
     """The segments that may have records between two offsets."""
     return partition._segments_between(start_offset, end_offset)
+
+
+def is_read_by_name(partition: Partition, start_offset: int | None, end_offset: int | None) -> bool:
+    """Whether no name of a segment is seen to be wrong that matters for a span."""
+    return all(
+        names_hold(log._segments_between(first, end), log.segments, first, end)
+        for log, first, end, _ in partition._portions(start_offset, end_offset)
+    )
 
 
 @contextmanager

@@ -272,7 +272,8 @@ def log_end(segments: Sequence[Segment], flushed: int = 0) -> int:
         last, base = segment.last_offset(), segment.base_offset
         end = max(end, base or 0 if last is None else last + 1)
         misnamed = misnamed or (last is not None and last < (base or 0))
-        if not misnamed and end >= flushed and (last is not None or base is not None):
+        unknown = last is None and (base is None or segment.size_in_bytes > 0)
+        if not misnamed and end >= flushed and not unknown:
             break
     return end
 

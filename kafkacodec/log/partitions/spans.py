@@ -13,7 +13,7 @@ from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import first_batches
 
-__all__ = ["segments_to_read"]
+__all__ = ["names_hold", "segments_to_read"]
 
 
 def segments_to_read(
@@ -21,43 +21,65 @@ def segments_to_read(
 ) -> Sequence[Segment]:
     """The segments that have the records of a span.
 
-    Where it begins and ends, the first batch and the last offset of the segment there, and of those beside it, are
-    compared with their names. Objects of stores are not: each look at one is a request.
-
     Args:
         named: the segments whose names include the span.
         segments: all of the log.
         start_offset, end_offset: the span; None: no bound.
     """
-    if len(named) == len(segments):
-        return named
-    edges = {segment.path for segment in (named[:1] or segments[:1]) if start_offset is not None or not named}
-    edges |= {segment.path for segment in (named[-1:] if end_offset is not None else ())}
-    for at, segment in enumerate(segments):
-        if segment.path in edges and _is_misnamed(segments, at):
-            return segments
-    return named
+    is_whole = len(named) == len(segments)
+    return named if is_whole or names_hold(named, segments, start_offset, end_offset) else segments
+
+
+def names_hold(
+    named: Sequence[Segment], segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+) -> bool:
+    """Whether no name of a segment is seen to be wrong that matters for a span.
+
+    Where it begins and ends, the first batch and the last offset of the segment there, and of those beside it, are
+    compared with their names; those of all segments, if offsets are missing there: another one may have them.
+    Objects of stores are not: each look at one is a request.
+
+    Args:
+        As `segments_to_read`.
+    """
+    if not segments or is_url(segments[0].path):
+        return True
+    first = 0 if not named else segments.index(named[0])
+    last = max(first, first + len(named) - 1)
+    edges = {at for at, bound in ((first, start_offset), (last, end_offset)) if bound is not None or not named}
+    near = {at for edge in edges for at in (edge - 1, edge, edge + 1) if 0 <= at < len(segments)}
+    if any(_is_misnamed(segments, at) for at in sorted(near)):
+        return False
+    if not any(_lacks_offsets(segments, at, start_offset, end_offset) for at in sorted(edges)):
+        return True
+    return not any(_is_misnamed(segments, at) for at in range(len(segments)) if at not in near)
 
 
 def _is_misnamed(segments: Sequence[Segment], at: int) -> bool:
-    """Whether the names of a segment, of the one before or the one after it contradict its batches."""
-    if is_url(segments[at].path):
+    """Whether the names of a segment or of the one after it contradict its batches."""
+    segment, base = segments[at], segments[at].base_offset
+    if base is None or not kind_of(segment.path).has_batches:
         return False
-    before, segment, after = ([*segments[max(i, 0) : i + 1], None][0] for i in (at - 1, at, at + 1))
+    following = segments[at + 1].base_offset if at + 1 < len(segments) and not may_overlap(segment.path) else None
     with suppress(DecodeError, OSError):  # who reads it finds that again
-        return any(map(_begins_before_name, (segment, after))) or _overlap(segment, after) or _overlap(before, segment)
+        with open_file(segment.path) as file:
+            batch = first_batches(file, 0)
+            if not len(batch):
+                return False
+            if int(first_offsets(batch)[0]) < base:
+                return True
+        last = segment.last_offset()
+        return last is not None and (last < base or (following is not None and last >= following))
     return False
 
 
-def _begins_before_name(segment: Segment | None) -> bool:
-    if segment is None or segment.base_offset is None or not kind_of(segment.path).has_batches:
-        return False
-    with open_file(segment.path) as file:
-        batch = first_batches(file, 0)
-        return len(batch) > 0 and int(first_offsets(batch)[0]) < segment.base_offset
-
-
-def _overlap(segment: Segment | None, after: Segment | None) -> bool:
-    if segment is None or after is None or after.base_offset is None or may_overlap(segment.path):
-        return False
-    return kind_of(segment.path).has_batches and (segment.last_offset() or -1) >= after.base_offset
+def _lacks_offsets(segments: Sequence[Segment], at: int, start_offset: int | None, end_offset: int | None) -> bool:
+    """Whether offsets of the span are before or after the batches of a segment, as in compacted logs, too."""
+    segment, base = segments[at], segments[at].base_offset or 0
+    following = segments[at + 1].base_offset if at + 1 < len(segments) else None
+    due = min((offset for offset in (following, end_offset) if offset is not None), default=0)
+    with suppress(DecodeError, OSError):
+        last = segment.last_offset()
+        end = base if last is None else last + 1
+        return (at == 0 and start_offset is not None and start_offset < base) or max(end, start_offset or 0) < due
+    return False
