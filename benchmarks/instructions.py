@@ -278,6 +278,7 @@ def _broker() -> Calls:
 def _clients() -> Calls:
     for name, send in sending.RECORDS.items():
         yield f"Producer.send, {sending.CALLS} times: {name}", sending.calls(send)
+    yield f"Producer.send, {sending.CALLS} times: callback", sending.callbacks()
     yield f"Producer.send_columns, {sending.TABLES} tables of {sending.ROWS}", sending.tables()
     if (wait := waited.waiting()) is not None:
         for _ in range(WARM_UP_SESSION):

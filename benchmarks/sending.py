@@ -33,8 +33,18 @@ def tables() -> Callable[[], object]:
     return calls(send, 1)
 
 
-def calls(send: Callable[[Any], object], count: int = CALLS) -> Callable[[], object]:
-    """A function that calls `send` so often. Batches are of the default size, and dropped."""
+def callbacks() -> Callable[[], object]:
+    """A function that sends so many records, and has a function called for each."""
+
+    def known(delivery: Any) -> None:
+        pass
+
+    return calls(lambda client: client.send("t", VALUE, key=KEY).add_done_callback(known), delivers=True)
+
+
+def calls(send: Callable[[Any], object], count: int = CALLS, *, delivers: bool = False) -> Callable[[], object]:
+    """A function that calls `send` so often. Batches are of the default size, and dropped, after an acknowledgement if
+    one is asked for."""
     from kafkacodec.client.producing._appending import Sending
     from kafkacodec.errors import ClientClosed
     from tests.model_producer import ModelCluster
@@ -65,6 +75,8 @@ def calls(send: Callable[[Any], object], count: int = CALLS) -> Callable[[], obj
     def run() -> None:
         for _ in range(count):
             send(client)
+        for batch in [*model.queues.pending] if delivers else ():
+            batch.resolve(0, -1, None)
         model.sender.discard(ClientClosed("dropped"))
 
     return run

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
+import weakref
 
 import pytest
 
@@ -147,3 +149,69 @@ def test_a_signal_handler_asks_for_a_delivery_while_its_thread_does():
     thread.start()
     thread.join(SOON)
     assert not thread.is_alive()
+
+
+def test_functions_of_deliveries_that_nobody_has_get_the_same():
+    outcome, got = Outcome(), []
+
+    def known(delivery):
+        got.append((delivery._index, delivery.done(), delivery.timestamp, delivery.offset))
+
+    kept = []
+    for index in range(2000):
+        if index % 7 == 3:
+            kept.append(Delivery(outcome, index, 1000 + index))
+            kept[-1].add_done_callback(known)
+        else:
+            Delivery(outcome, index, 1000 + index).add_done_callback(known)
+    expected = [(index, True, 1000 + index, 10 + index) for index in range(2000)]
+    for first, end in ((500, 501), (0, 500), (1500, 2000), (501, 1500)):  # as the parts of a batch that was split
+        outcome.resolve(part(first, end))
+        assert got == expected[first:end]
+        got.clear()
+    assert [one.offset for one in kept] == [10 + one._index for one in kept]
+    got.clear()
+    other = Outcome()
+    for index in (5, 3):  # out of order, and of a part with the broker's time
+        Delivery(other, index, 1).add_done_callback(known)
+    other.resolve(Part(9, 0, "t", 0, 0, 77, None))
+    assert got == [(3, True, 77, 3), (5, True, 77, 5)]
+
+
+def test_a_function_gets_the_delivery_that_somebody_has():
+    outcome, got = Outcome(), []
+    one, other = Delivery(outcome, 0, 0), Delivery(outcome, 1, 0)
+    one.add_done_callback(got.append)
+    add = other.add_done_callback
+    del other
+    for _ in range(3):  # the method alone has it
+        add(got.append)
+    outcome.resolve(part(0, 2))
+    assert got[0] is one
+    assert [delivery.offset for delivery in got] == [10, 11, 11, 11]
+
+
+def test_deliveries_that_nobody_has_are_no_objects_for_the_garbage_collector():
+    model, called = ModelCluster(1, linger_ms=10**6), []
+    gc.collect()
+    before = sum(isinstance(one, Delivery) for one in gc.get_objects())
+    for n in range(100):
+        model.produce(b"%d" % n, 0).add_done_callback(called.append)
+    assert sum(isinstance(one, Delivery) for one in gc.get_objects()) == before
+    model.finish()
+    assert [delivery.offset for delivery in called] == [*range(100)]
+    assert model.queues.pending == {}
+
+
+def test_a_cycle_through_a_function_is_collected_where_the_outcome_never_comes():
+    class Kept:
+        def __init__(self):
+            self.outcome = Outcome()
+            Delivery(self.outcome, 0, 0).add_done_callback(lambda _: self)
+
+    def make():
+        return weakref.ref(Kept())
+
+    found = make()
+    gc.collect()
+    assert found() is None

@@ -1,9 +1,17 @@
 # What is called when the outcome of a record is known: an application may want that for each of its records.
 cimport cython
+from libc.stdint cimport int64_t
+
+from kafkacodec._core cimport base as k
+from kafkacodec._core._errors cimport exception_from
 
 import logging
 
 _log = logging.getLogger("kafkacodec.client.producer")
+
+cdef struct Place:
+    int64_t index, timestamp
+
 # Of this process and those before it, since asking for its id takes longer than all else.
 cdef int forks = 0
 
@@ -13,9 +21,9 @@ def forked():
     forks += 1
 
 
-# Deliveries are of the same size, so that those that are dropped are used again.
+# Deliveries are of the same size, so that those that are dropped are used again: as many as a batch has records.
 @cython.auto_pickle(False)
-@cython.freelist(256)
+@cython.freelist(1200)
 cdef class Callback:
     """A function to be called, with the delivery that is its `_outcome` if it is the application's. A delivery is one
     itself, with the first function that it gets: fewer objects wait for the outcome, and for the garbage collector."""
@@ -60,7 +68,11 @@ cdef class Callbacks:
     def __cinit__(self, loop=None):
         self.loop = loop
         self.parts = []
+        self.callbacks = []
         self.forks = forks
+
+    def __dealloc__(self):
+        k.kc_buffer_free(&self.places)
 
     @property
     def is_own(self):
@@ -85,20 +97,38 @@ cdef class Callbacks:
         return made
 
     def discard(self, Callback made not None):
-        if self.callbacks is not None and made in self.callbacks:
-            self.callbacks.remove(made)
+        self.callbacks = [one for one in self.callbacks if one is not made]
 
     cdef int append(self, Callback made) except -1:
-        if self.callbacks is None:
-            self.callbacks = []
         self.callbacks.append(made)
         return 0
 
-    cdef bint append_first(self, Callback made):
-        """Add a callback if nothing is known, without a lock: no other thread runs Python code meanwhile."""
-        if self.parts or self.runs is not None or self.forks != forks:
+    cdef bint is_first(self):
+        """Whether nothing is known, so that callbacks are added without a lock: no other thread runs Python code
+        meanwhile."""
+        return not self.parts and self.runs is None and self.forks == forks
+
+    cdef bint append_first(self, Callback made) except -1:
+        """Add a callback if nothing is known."""
+        if not self.is_first():
             return False
         self.append(made)
+        return True
+
+    cdef bint append_function(self, function, int64_t index, int64_t timestamp, Maker maker) except -1:
+        """Likewise, without the callback: it is made when it is called. Many thousands of objects that wait take longer
+        than all else, as the garbage collector looks at each again and again."""
+        cdef k.kc_error error
+        cdef Place *place
+        if not self.is_first():
+            return False
+        if k.kc_buffer_reserve(&self.places, sizeof(Place), &error):
+            raise exception_from(&error)
+        self.callbacks.append(function)
+        place = <Place *> (self.places.data + self.places.size)
+        place.index, place.timestamp = index, timestamp
+        self.places.size += sizeof(Place)
+        self.maker = maker
         return True
 
     @property
@@ -123,18 +153,34 @@ cdef class Callbacks:
                 one.run()
 
     def due(self, int64_t first, int64_t end):
-        cdef list now = [], later = [], before = self.callbacks or []
+        cdef list now = [], later = [], before = self.callbacks
         cdef Callback one
+        cdef Place place
+        cdef Place *places = <Place *> self.places.data
         cdef int64_t last = -1
+        cdef Py_ssize_t seen = 0, kept = 0
         cdef bint ordered = True
         self.callbacks, self.newest = later, None
-        for one in before:
-            if first <= one._index < end:
-                ordered = ordered and one._index >= last
-                last = one._index
+        for waits in before:
+            if isinstance(waits, Callback):
+                one = waits
+                place.index = one._index
+            else:
+                place = places[seen]
+                seen += 1
+                if first <= place.index < end:
+                    one = self.maker(self, place.index, place.timestamp)
+                    one.function = waits
+                else:
+                    places[kept] = place
+                    kept += 1
+            if first <= place.index < end:
+                ordered = ordered and place.index >= last
+                last = place.index
                 now.append(one)
             else:
-                later.append(one)
+                later.append(waits)
+        self.places.size = <size_t> kept * sizeof(Place)
         if not ordered:
             now.sort(key=index_of)
         return now

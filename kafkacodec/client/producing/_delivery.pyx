@@ -14,6 +14,18 @@ from kafkacodec.client.core.foreign_names import Elsewhere
 from kafkacodec.client.producing.outcome import OffsetRange, RecordMetadata, TableMetadata, refuse_in, tell
 
 
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define is_dropped(delivery) PyUnstable_Object_IsUniqueReferencedTemporary((PyObject *) (delivery))
+    #else
+    #define is_dropped(delivery) (Py_REFCNT(delivery) == 1)
+    #endif
+    """
+    # Whether only the call of one of its methods has a delivery: `send(...).add_done_callback(function)`
+    bint is_dropped(Awaitable delivery)
+
+
 @cython.auto_pickle(False)
 cdef class Awaitable(Callback):
     __class_getitem__ = classmethod(GenericAlias)
@@ -70,11 +82,14 @@ cdef class Awaitable(Callback):
             ClientClosed: the outcome is unknown, and this process was forked from the one that sent the record.
         """
         cdef Callbacks outcome = self._outcome
-        cdef Callback made = self
+        cdef Callback made
         if outcome is None:
             raise TypeError("the delivery has no outcome: a producer makes it")
+        if is_dropped(self) and self.function is None and type(self) is Delivery and not isinstance(function, Callback):
+            if outcome.append_function(function, self._index, self._timestamp, delivery):
+                return
         if self.function is None:
-            self.function = function
+            self.function, made = function, self
         else:
             made = callback(function, self, self._index)
         if not outcome.append_first(made) and outcome.when(self._index, made):
@@ -98,6 +113,12 @@ cdef class Awaitable(Callback):
             if not self._outcome.when(self._index, lambda: tell(loop, known)):
                 yield from known
         return self._result()
+
+
+cdef Callback delivery(outcome, int64_t index, int64_t timestamp):
+    cdef Delivery made = Delivery.__new__(Delivery)
+    made._outcome, made._index, made._timestamp = outcome, index, timestamp
+    return made
 
 
 cdef object offset_in(part, int64_t index):
