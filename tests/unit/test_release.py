@@ -82,7 +82,15 @@ def test_the_recipe_requires_what_the_package_requires() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = {re.split(r"[;]", need)[0].replace("isal", "python-isal") for need in project["dependencies"]}
     recipe = yaml.safe_load((ROOT / "wheels" / "conda" / "recipe.yaml").read_text())
-    assert {need.replace(" ", "") for need in recipe["requirements"]["run"]} == {*wanted, "python>=3.11"}
+    assert {need.replace(" ", "") for need in recipe["requirements"]["run"]} == {*wanted, "python"}
+    assert f'match(python, "{project["requires-python"].replace(">=", "<")}")' in recipe["build"]["skip"]
+
+
+def test_the_recipe_builds_for_other_processors_with_the_tools_of_the_build_machine() -> None:
+    needs = yaml.safe_load((ROOT / "wheels" / "conda" / "recipe.yaml").read_text())["requirements"]
+    (crossing,) = (need for need in needs["build"] if isinstance(need, dict))
+    assert crossing["if"] == "build_platform != target_platform"
+    assert {*crossing["then"]} == {*needs["host"]} - {"pip"} | {"cross-python_${{ target_platform }}"}
 
 
 def test_pythons_of_the_metadata_are_those_of_wheels() -> None:
