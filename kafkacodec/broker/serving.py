@@ -309,7 +309,7 @@ class Serving:
         peer = Peer(certified=url.has_tls and not url.has_sasl)
         if url.has_sasl:
             Login(self._logins, peer)
-        return KafkaCodec(OLD if self._serves_old else READ, self._buffers, peer, self._node.quotas.account)
+        return KafkaCodec(OLD if self._serves_old else READ, self._buffers, peer, self._node.quotas)
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -373,10 +373,8 @@ class Serving:
         self._topics.is_kept = self._keeps
 
     def _changed(self, record: Any) -> None:
-        """Apply a record of the metadata."""
-        name = type(record).__name__
-        if not self._live:
-            return
+        """Apply a record of the metadata, unless it is being loaded."""
+        name = type(record).__name__ if self._live else ""
         if name == "PartitionRecord":
             topic = self._node.catalog.topic_of(record.topic_id)
             if topic is not None:
@@ -391,6 +389,8 @@ class Serving:
             now = None if topic is None else self._node.catalog.partition(topic.name, record.partition_id)
             if topic is not None and now is not None:
                 self._node.leads_anew(topic, record.partition_id, now["leader_epoch"])
+        elif name == "ClientQuotaRecord":
+            self._node.quotas.changed()
         elif name == "RemoveTopicRecord":
             self._node.shares.partitions.forget_topic(record.topic_id)
             gone = self._topics.delete(record.topic_id)

@@ -100,7 +100,7 @@ class FrameReader:
         self._buffers = buffers
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._kept = 0  # bytes at the start of the scratch buffer
-        self._at = 0  # the start of the last frame in it
+        self._at = 0  # the start of a frame whose size was refused
         self._large: memoryview | None = None
         self._size = self._have = 0  # of the large frame
         self.before: list[Frame] = []
@@ -153,20 +153,20 @@ class FrameReader:
         at, scratch, most = 0, self._scratch, self.max_frame_size
         self.waits = False
         while end - at >= SIZE_BYTES:
-            self._at = at
             size = _size_at(scratch, at)[0]
             if not 0 <= size <= most:
-                self.before = frames
+                self._at, self.before = at, frames
                 frame_size(scratch, at, max_size=most)  # raises
-            size += SIZE_BYTES
-            if size > end - at:
+            after = at + SIZE_BYTES + size
+            if after > end:
+                size += SIZE_BYTES
                 self.waits = size > _SCRATCH_BYTES and self._buffers.is_full
                 if size > _SCRATCH_BYTES and not self.waits:
                     self._begin_large(scratch[at:end], size)
                     at = end
                 break
-            frames.append(Frame(memoryview(bytearray(scratch[at : at + size]))))
-            at += size
+            frames.append(Frame(memoryview(bytearray(scratch[at:after]))))
+            at = after
         self._kept = end - at
         if at and self._kept:
             scratch[: self._kept] = bytes(scratch[at:end])

@@ -39,6 +39,7 @@ MAX_FRAME_SIZE = 100 << 20
 
 SIZE_BYTES = 4
 _size_at = struct.Struct(">i").unpack_from
+_id_pack = struct.Struct(">i").pack
 _INT32_MAX = 2**31 - 1
 
 
@@ -139,10 +140,18 @@ def _request_header(
 
 def _response_header(message: Message, version: int, correlation_id: int, tags: dict[int, bytes] | None) -> bytes:
     kind: Any = type(message)
-    api_key = _key_of(kind, 1)
-    if version not in message.valid_versions:
-        message.require_version(version)  # raises
-    return encode_response_header(api_key, version, correlation_id, tags)
+    if not tags and type(correlation_id) is int and -1 << 31 <= correlation_id < 1 << 31:
+        return _id_pack(correlation_id) + _after_correlation(kind, version)
+    message.require_version(version)
+    return encode_response_header(_key_of(kind, 1), version, correlation_id, tags)
+
+
+@lru_cache(1024)
+def _after_correlation(kind: Any, version: int) -> bytes:
+    """What follows the correlation id in the header of a response without tags."""
+    key = _key_of(kind, 1)
+    kind.require_version(version)
+    return encode_response_header(key, version, 0)[SIZE_BYTES:]
 
 
 def decode_request(frame: Any) -> tuple[RequestHeader, Message]:

@@ -297,6 +297,29 @@ def test_connections_of_an_address_that_arrive_too_fast_are_closed_after_a_while
     assert connections(broker, 1)[0][0]
 
 
+def test_a_new_connection_does_not_look_through_all_quotas():
+    """Nor do requests; a change is seen at the next connection."""
+
+    class Counted(dict):
+        walks = 0
+
+        def items(self):
+            self.walks += 1
+            return super().items()
+
+    catalog = Catalog(1, uuid.uuid4())
+    catalog.quotas = Counted({(("client-id", str(n)),): {"consumer_byte_rate": 1.0} for n in range(100)})
+    catalog.quotas[(("ip", "::1"),)] = {"connection_creation_rate": 3.0}
+    catalog.quotas[(("ip", "0:0:0:0:0:0:0:2"),)] = {"connection_creation_rate": 4.0}
+    quotas = Quotas(catalog)
+    assert [quotas.arrivals(host) for host in ("::1", "::2", "::3", "127.0.0.1")] == [3.0, 4.0, None, None]
+    assert catalog.quotas.walks == 1
+    catalog.quotas[(("ip", None),)] = {"connection_creation_rate": 5.0}
+    quotas.changed()
+    assert [quotas.arrivals(host) for host in ("::1", "::3", "127.0.0.1")] == [3.0, 5.0, 5.0]
+    assert catalog.quotas.walks == 2
+
+
 def test_connections_that_arrive_too_fast_wait():
     """Apache Kafka 4.4.0 accepts 30 at once with 3 per second, then one after 320 ms."""
     with kc.broker.serve(config={"max.connection.creation.rate": 3}) as broker:

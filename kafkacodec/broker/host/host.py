@@ -101,7 +101,7 @@ class Host:
         self._idle = self._loop.call_later(self.limits.max_idle_ms / 4000, self._close_idle)
 
     def _close_idle(self) -> None:
-        latest = self._loop.time() * 1000 - self.limits.max_idle_ms
+        latest = self._loop.time() - self.limits.max_idle_ms / 1000
         for session in list(self._load.sessions):
             if session.last < latest and not session.waits:
                 session.expire()

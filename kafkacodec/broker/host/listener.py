@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacodec.broker.host.sessions import Call, Session
+from kafkacodec.broker.host.sessions import Session
 from kafkacodec.net.addresses import address_text
 from kafkacodec.net.tls import fault_of_client
 
@@ -47,6 +47,8 @@ class Listener:
     Attributes:
         name: its name for the service, such as its URL.
         address: the bound host and port.
+        time: the loop's, in seconds.
+        receive: passes a request to the service.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Listener:
         self.name, self.codec, self.limits = name, codec, limits
         self.address = ("", 0)
         self._runner, self.load, self._loop = runner, load, loop
+        self.time, self.receive = loop.time, runner.receive
         self._sockets: list[socket.socket] = []
         self._tls: ssl.SSLContext | None = None
         self._opening: set[asyncio.Task[None]] = set()
@@ -121,14 +124,6 @@ class Listener:
         for task in self._opening:
             task.cancel()
 
-    def now(self) -> float:
-        """Return the time of the loop, in milliseconds."""
-        return self._loop.time() * 1000
-
-    def receive(self, call: Call) -> None:
-        """Pass a request to the service."""
-        self._runner.receive(call)
-
     def add(self, session: Session) -> None:
         """Note that a session is open."""
         self.load.opening.discard(session)
@@ -169,7 +164,7 @@ class Listener:
                 self._loop.call_later(_PAUSE_SECONDS, self._resume_accepting, listening)
                 self.load.notes.say(f"{self.name}: a connection could not be accepted: {error}")
                 return
-            wait = self._arrivals.wait(self.now()) if self._arrivals is not None else 0
+            wait = self._arrivals.wait(self._loop.time() * 1000) if self._arrivals is not None else 0
             if wait:
                 self._held.add(sock)
                 self._loop.remove_reader(listening)
@@ -193,7 +188,7 @@ class Listener:
                 f"connection refused: there are already {self.limits.max_connections} connections", peer
             )
             return
-        wait = self._arrivals.refusal(str(address[0]), self.now()) if self._arrivals is not None else 0
+        wait = self._arrivals.refusal(str(address[0]), self._loop.time() * 1000) if self._arrivals is not None else 0
         if wait:
             self._held.add(sock)
             self._loop.call_later(wait / 1000, self._drop, sock)

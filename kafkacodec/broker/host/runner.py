@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,6 +52,7 @@ class Runner:
     def __init__(self, service: Service, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self._service, self._store, self._loop = service, store, loop
         self.flusher = Flusher(loop, store)
+        self._time = loop.time
         self._ahead = time.time() * 1000 - loop.time() * 1000  # of the loop's clock
         self._timer = DeadlineTimer(loop, self._due)
         self._closed = False
@@ -61,12 +61,12 @@ class Runner:
     @property
     def now(self) -> float:
         """Return the time of the service, in milliseconds since 1970."""
-        return self._loop.time() * 1000 + self._ahead
+        return self._time() * 1000 + self._ahead
 
     def receive(self, call: Call) -> None:
         """Pass a request to the service."""
         try:
-            now = self._loop.time() * 1000 + self._ahead
+            now = self._time() * 1000 + self._ahead
             self.run(self._service.receive(call.request, call.session, call, now))
         except Exception:
             _log.exception("a request of %s failed; closing its connection", call.session.peer)
@@ -79,18 +79,15 @@ class Runner:
 
     def run(self, effect: Effect) -> None:
         """Execute an effect and those that follow from it."""
-        waiting: deque[Effect] = deque()
-        while True:
-            if effect.others:
-                waiting.extend(effect.others)
-            if effect.appends or effect.written:
-                self._carry_out(effect, waiting)
+        effects = [effect]
+        for one in effects:  # which grow meanwhile
+            if one.others:
+                effects += one.others
+            if one.appends or one.written:
+                self._carry_out(one, effects)
             else:
-                for to, response in effect.replies:
-                    to.answer(response)
-            if not waiting:
-                break
-            effect = waiting.popleft()
+                for reply in one.replies:
+                    reply.to.answer(reply.response)
         self._set_timer()
 
     def flush(self, logs: Iterable[Hashable], then: Callable[[Exception | None], None]) -> None:
@@ -103,7 +100,7 @@ class Runner:
         self._closed = True
         self._timer.cancel()
 
-    def _carry_out(self, effect: Effect, waiting: deque[Effect]) -> None:
+    def _carry_out(self, effect: Effect, waiting: list[Effect]) -> None:
         done: list[tuple[Append, Any]] = []
         flushed: list[Hashable] = []
         for append in effect.appends:
@@ -119,20 +116,22 @@ class Runner:
             # Appends that need no flush also wait for earlier appends to their log, to keep the order.
             if append.durability == "flushed" or log in self.flusher.asked or self._store.must_flush(log):
                 flushed.append(log)
-        flushed += [log for log in effect.written if log in self.flusher.asked or self._store.must_flush(log)]
+        if effect.written:
+            flushed += [log for log in effect.written if log in self.flusher.asked or self._store.must_flush(log)]
         if flushed:
             self._flush(flushed, done, effect)
         else:
             self._done(done, effect, waiting)
 
-    def _done(self, done: list[tuple[Append, Any]], effect: Effect, waiting: deque[Effect]) -> None:
+    def _done(self, done: list[tuple[Append, Any]], effect: Effect, waiting: list[Effect]) -> None:
         for append, result in done:
             if append.token is not None:
-                waiting.append(self._service.appended(append.token, result, self.now))
-        for to, response in effect.replies:
-            to.answer(response)
+                now = self._time() * 1000 + self._ahead
+                waiting.append(self._service.appended(append.token, result, now))
+        for reply in effect.replies:
+            reply.to.answer(reply.response)
 
-    def _failed(self, append: Append, error: Exception, effect: Effect, waiting: deque[Effect]) -> None:
+    def _failed(self, append: Append, error: Exception, effect: Effect, waiting: list[Effect]) -> None:
         if not isinstance(error, OSError):
             _log.error("%s could not be appended to", _name_of(append.log), exc_info=error)
         elif append.log not in self._failing:
@@ -146,7 +145,7 @@ class Runner:
 
     def _flush(self, logs: list[Hashable], done: list[tuple[Append, Any]], effect: Effect) -> None:
         def flushed(error: Exception | None) -> None:
-            waiting: deque[Effect] = deque()
+            waiting: list[Effect] = []
             if error is None:
                 self._done(done, effect, waiting)
             else:

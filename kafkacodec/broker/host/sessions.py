@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.net.service import CLOSE, Codec, Fate, FilePart
+from kafkacodec.net.service import CLOSE, NO_ANSWER, Codec, FilePart
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.limits import Limits, Load
@@ -31,18 +31,17 @@ class Acceptor(Protocol):
     codec: Callable[[], Codec]
     limits: Limits
     load: Load
+    time: Callable[[], float]  # of the loop, in seconds
 
-    def now(self) -> float:
-        """Return the time of the loop, in milliseconds."""
+    @property
+    def receive(self) -> Callable[[Call], None]:
+        """Passes a request to the service."""
 
     def add(self, session: Session) -> None:
         """Note that a session is open."""
 
     def remove(self, session: Session) -> None:
         """Forget a session."""
-
-    def receive(self, call: Call) -> None:
-        """Pass a request to the service."""
 
     def paused(self, session: Session) -> None:
         """Note that a session does not read."""
@@ -67,7 +66,7 @@ class Call:
         self.session, self.request, self.size = session, request, size
         self.ready = False
         self.rest = 0.0
-        self.pieces: Sequence[bytes | memoryview | FilePart] | Fate = []
+        self.pieces: Sequence[bytes | memoryview | FilePart] = ()
 
     def answer(self, response: Any) -> None:
         """Set the response, once: a message for the codec, or a fate. It leaves in its turn."""
@@ -91,10 +90,11 @@ class Session(asyncio.BufferedProtocol):
         self.peer = self.host = ""
         self.state: Any = None
         self.lacks_memory = False
-        self.last = 0.0  # time of the last received bytes, in ms
+        self.last = 0.0  # time of the last received bytes, in seconds
         self._unsent = 0  # bytes that the client had not taken at the last look
         self._codec: Codec = listener.codec()
-        self._limits, self._load = listener.limits, listener.load
+        self._load, self._most_pending = listener.load, listener.limits.max_pending
+        self._time, self._receive = listener.time, listener.receive
         self._transport: Any = None
         self._pending: deque[Call] = deque()
         # Those of them without a sent answer, if answers may be out of order.
@@ -120,8 +120,8 @@ class Session(asyncio.BufferedProtocol):
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        transport.set_write_buffer_limits(self._limits.max_unsent_bytes)
-        self.last = self.listener.now()
+        transport.set_write_buffer_limits(self.listener.limits.max_unsent_bytes)
+        self.last = self._time()
         self.listener.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -130,7 +130,7 @@ class Session(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take received bytes."""
-        self.last = self.listener.now()
+        self.last = self._time()
         self._load.received += nbytes
         if not self._ending:
             self._take(nbytes)
@@ -193,17 +193,16 @@ class Session(asyncio.BufferedProtocol):
         if self._ended:
             return
         call.ready = True
-        if isinstance(response, Fate):
-            call.pieces = response
-            if response is not CLOSE:
-                call.rest = self._codec.rest(call.request)
+        if response is CLOSE:
+            call.rest = inf
         else:
             try:
-                call.pieces = self._codec.response(call.request, response)
+                if response is not NO_ANSWER:
+                    call.pieces = self._codec.response(call.request, response)
                 call.rest = self._codec.rest(call.request)
             except Exception:
                 _log.exception("an answer to %s could not be encoded; closing its connection", self.peer)
-                call.pieces = CLOSE
+                call.rest = inf
         if self._answered is not None:
             self._answered.append(call)
         if not self._corked and (self._answered or (self._pending and self._pending[0] is call)):
@@ -250,12 +249,13 @@ class Session(asyncio.BufferedProtocol):
     # Inside
 
     def _has_room(self) -> bool:
-        if self._full or self._rests or len(self._pending) >= self._limits.max_pending:
+        if self._full or self._rests or len(self._pending) >= self._most_pending:
             return False
         return self._load.nbytes < self._load.most
 
     def _may_begin(self) -> bool:
-        if self._pending and not self._pending[-1].ready and not self._codec.settled(self._pending[-1].request):
+        pending = self._pending
+        if pending and not pending[-1].ready and not self._codec.settled(pending[-1].request):
             return False
         return self._has_room()
 
@@ -272,75 +272,79 @@ class Session(asyncio.BufferedProtocol):
         if self._corked:
             return
         self._corked = True
-        load = self._load
+        later = self._later
         try:
-            begins = self._may_begin()
-            while self._later and not self._ending and begins:
-                request = self._later.popleft()
-                size = 0 if request is CLOSE else getattr(request, "nbytes", 0)
-                call = Call(self, request, size)
-                self._pending.append(call)
-                load.nbytes += size
-                load.requests += 1
-                if request is CLOSE:
-                    call.answer(CLOSE)
-                    self._later.clear()
-                else:
-                    self.listener.receive(call)
-                begins = self._may_begin()
-                if call.rest or call.pieces is CLOSE or not begins:
+            while later and not self._ending:
+                if not self._may_begin():
                     self._send()
-                    begins = self._may_begin()
+                    if not self._may_begin():
+                        break
+                self._start(later.popleft())
             self._send()  # answers that came meanwhile leave together
         finally:
             self._corked = False
-        if self._last and not self._pending and not self._later:
+        if self._last and not self._pending and not later:
             self.close()
         self._set_reading()
+
+    def _start(self, request: Any) -> None:
+        """Start a request, or close the connection in its turn."""
+        load, size = self._load, getattr(request, "nbytes", 0)
+        call = Call(self, request, size)
+        self._pending.append(call)
+        load.nbytes += size
+        load.requests += 1
+        if request is CLOSE:
+            self._later.clear()
+            call.answer(CLOSE)
+        else:
+            self._receive(call)
+        if call.rest:
+            self._send()
 
     def _send(self) -> None:
         """Send the answers that are next in order, together if they are small."""
         due = self._pending if self._answered is None else self._answered
         if not due or not due[0].ready:
             return
-        out: list[bytes | memoryview | FilePart] = []
         sent: list[Call] = []
-        ends = False
-        while not ends:
+        rest = 0.0
+        while rest != inf:
             call = due.popleft()
             if due is self._answered:
                 self._pending.remove(call)
-            ends = call.pieces is CLOSE or call.rest == inf
-            if not isinstance(call.pieces, Fate):
-                out += call.pieces
             sent.append(call)
-            if call.rest and not ends:
-                self._rest(call.rest)
+            if call.rest:
+                rest = call.rest
+                self._rest(rest)
             if not due or not due[0].ready:
                 break
-        if out and not self._ended:
-            self._write(out)
+        if not self._ended:
+            self._write(call.pieces if len(sent) == 1 else [piece for one in sent for piece in one.pieces])
         for call in sent:  # after writing: the memory of a request may be part of its answer
             if call.request is not CLOSE:
                 self._codec.release(call.request)
             self._freed(call.size)
-        if ends or (self._later and self._transport.is_closing()):
+        if rest == inf or (self._later and self._transport.is_closing()):
             self.close()
 
     def _rest(self, milliseconds: float) -> None:
-        """Start no more requests for a while."""
+        """Start no more requests for a while, or never."""
         self._rests = True
-        asyncio.get_running_loop().call_later(milliseconds / 1000, self._go_on)
+        if milliseconds != inf:
+            asyncio.get_running_loop().call_later(milliseconds / 1000, self._go_on)
 
     def _go_on(self) -> None:
         self._rests = False
         if not self._ended:
             self._begin()
 
-    def _write(self, pieces: list[Any]) -> None:
+    def _write(self, pieces: Sequence[Any]) -> None:
         if len(pieces) == 1:
             self._load.sent += len(pieces[0])
             self._transport.write(pieces[0])
+            return
+        if not pieces:
             return
         size = sum(map(len, pieces))
         self._load.sent += size
@@ -367,7 +371,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _set_reading(self) -> None:
         """Read only while there is room, and no request that has to wait for others."""
-        pause = bool(self._later) or self.lacks_memory or not self._has_room()
+        pause = bool(self._later or self.lacks_memory) or not self._has_room()
         if pause and not self._ending:
             self.listener.paused(self)
         if pause == self._paused or self._ending or self._last:

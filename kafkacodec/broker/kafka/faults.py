@@ -83,6 +83,7 @@ class Faults:
 
     Attributes:
         rules: in their order; the first that matches a request counts.
+        lines: what waits, by session.
         paused: whether the broker answers nothing.
     """
 
@@ -90,15 +91,11 @@ class Faults:
         self.rules: list[Rule] = []
         self.paused = False
         self._node, self._answer = node, answer
-        self._lines: dict[Any, _Line] = {}
-
-    def __bool__(self) -> bool:
-        """Whether requests must go through `receive`."""
-        return bool(self.rules or self._lines or self.paused)
+        self.lines: dict[Any, _Line] = {}
 
     def receive(self, request: Request) -> Effect:
-        """Handle a request as the rules say."""
-        line = self._lines.get(request.session)
+        """Handle a request as the rules say; without `rules`, `lines` and a pause it need not come here."""
+        line = self.lines.get(request.session)
         if line is None and not self.paused:
             return self._begin(request)
         if line is None:
@@ -113,21 +110,21 @@ class Faults:
 
     def forget(self, session: Any) -> None:
         """Drop the requests of a session."""
-        self._lines.pop(session, None)
+        self.lines.pop(session, None)
 
     def due(self, now: float) -> Effect:
         """Continue one request whose wait is over; its effect may change the next."""
         if not self.paused:
-            for session, line in self._lines.items():
+            for session, line in self.lines.items():
                 if line.until <= now:
                     return self._step(session, line, now)
         return NOTHING
 
     def next_deadline(self) -> float | None:
         """Return when `due` has something to do."""
-        if self.paused or not self._lines:
+        if self.paused or not self.lines:
             return None
-        found = min(line.until for line in self._lines.values())
+        found = min(line.until for line in self.lines.values())
         return None if found == inf else found
 
     def _step(self, session: Any, line: _Line, now: float) -> Effect:
@@ -146,7 +143,7 @@ class Faults:
             if request is not None:
                 effect = Effect((), (Reply(request.to, CLOSE),))
         if line.first is None and not line.waiting and line.until != inf:
-            self._lines.pop(session, None)
+            self.lines.pop(session, None)
         return effect
 
     def _begin(self, request: Request) -> Effect:
@@ -167,7 +164,7 @@ class Faults:
 
     def _line(self, request: Request) -> _Line:
         self._node.waiting.alarm.ring()
-        return self._lines.setdefault(request.session, _Line())
+        return self.lines.setdefault(request.session, _Line())
 
     def _concerned(self, request: Request) -> Rule | None:
         for rule in self.rules:

@@ -15,6 +15,7 @@ from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, Re
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Sequence
 
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
@@ -39,20 +40,20 @@ def produce(node: Node, request: Request) -> Any:
     - v3: record batches of magic 2. v5: the log's start. v7: zstd. v8: errors of records.
     - v9: flexible. v10: leaders. v12: adds partitions to a transaction. v13: topics by id.
     """
-    work = _Work(node, request, _refuses_all(request))
-    for topic in request.message.topic_data:
+    topics = request.message.topic_data
+    work = _Work(node, request, _refuses_all(request.message, topics))
+    for topic in topics:
         work.topic(topic)
     if work.fails:
         work = _Work(node, request, errors.UNKNOWN_SERVER_ERROR)
-        for topic in request.message.topic_data:
+        for topic in topics:
             work.topic(topic)
     return work.begin()
 
 
-def _refuses_all(request: Request) -> int:
+def _refuses_all(message: Any, topics: Sequence[Any]) -> int:
     """The error of all partitions: what the first batch of one of them has is an error of the whole request."""
-    message = request.message
-    for topic in message.topic_data:
+    for topic in topics:
         for asked in topic.partition_data:
             begins = NO_BATCH if asked.records is None else glance(asked.records)
             if begins == CORRUPT:
@@ -74,6 +75,7 @@ class _Work:
 
     def __init__(self, node: Node, request: Request, code: int) -> None:
         self._node, self._request, self._code = node, request, code
+        self._version, self._acks = request.version, request.message.acks
         self._response = messages.ProduceResponse()
         self._topics: dict[str | uuid.UUID, Any] = {}
         self._rows: dict[Place, Any] = {}
@@ -87,11 +89,14 @@ class _Work:
 
     def topic(self, topic: Any) -> None:
         """Check the partitions of a topic; `begin` appends the valid ones."""
-        by_id = self._request.version >= _BY_ID
-        found = self._node.topic_by(topic.name, topic.topic_id, by_id)
-        name = found.name if found is not None else topic.name
+        by_id, name = self._version >= _BY_ID, topic.name
+        found = self._node.topic_by(name, topic.topic_id, by_id)
+        key = topic.topic_id if by_id else name
+        if found is not None:
+            name = found.name
         for asked in topic.partition_data:
-            place = (topic.topic_id if by_id else topic.name, asked.index)
+            number = asked.index
+            place = (key, number)
             row = self._rows.get(place) or self._row(topic, place)
             if self._code:
                 row.error_code = self._code
@@ -99,30 +104,30 @@ class _Work:
             elif found is None and by_id:
                 row.error_code = errors.UNKNOWN_TOPIC_ID
             else:
-                self._check(place, row, name, asked)
+                self._check(place, row, (name, number), asked.records)
 
     def _row(self, topic: Any, place: Place) -> Any:
         """A row of the answer, in that of its topic, without an error."""
-        made = self._topics.get(place[0])
+        key, number = place
+        made = self._topics.get(key)
         if made is None:
-            made = self._topics[place[0]] = self._response.TopicProduceResponse()
+            made = self._topics[key] = self._response.TopicProduceResponse()
             made.name, made.topic_id = topic.name, topic.topic_id
             self._response.responses.append(made)
         row = self._rows[place] = self._response.PartitionProduceResponse()
-        row.index, row.base_offset = place[1], -1
+        row.index, row.base_offset = number, -1
         made.partition_responses.append(row)
         return row
 
-    def _check(self, place: Place, row: Any, name: str, asked: Any) -> None:
+    def _check(self, place: Place, row: Any, key: tuple[str, int], records: memoryview | None) -> None:
         """Check the records of a partition; of a repeated one, the last records count."""
-        partition = self._node.topics.partition(name, asked.index)
+        partition = self._node.topics.partition(*key)
         if partition is None:
-            self._fail(row, self._node.topics.missing(name, asked.index), (name, asked.index))
+            self._fail(row, self._node.topics.missing(*key), key)
             return
-        version = self._request.version
-        take = accept if version >= _BATCHES else accept_set
-        found = take(asked.records, partition.config, version, self._request.now)
-        if isinstance(found, Refused) and found.early:
+        take = accept if self._version >= _BATCHES else accept_set
+        found = take(records, partition.config, self._version, self._request.now)
+        if type(found) is Refused and found.early:
             self._refused(row, partition, found)
             self._refused_early.add(place)
             self.fails = self.fails or found.code == errors.UNKNOWN_SERVER_ERROR
@@ -158,25 +163,26 @@ class _Work:
         return Effect(self._appends) if self._appends else self._answer()
 
     def _refuses(self, partition: Partition) -> int:
-        if self._request.message.acks not in (-1, 0, 1):
+        if self._acks not in (-1, 0, 1):
             return errors.INVALID_REQUIRED_ACKS
-        if self._node.is_internal(partition.key[0]) and self._request.client_id != _ADMIN:
+        node = self._node
+        if node.is_internal(partition.key[0]) and self._request.client_id != _ADMIN:
             return errors.INVALID_TOPIC_EXCEPTION
-        if self._node.brokers.several:
+        if node.brokers.several:
             return self._refuses_here(partition)
         return errors.NONE
 
     def _fail(self, row: Any, code: int, key: tuple[str, int]) -> None:
         """Put an error in a row, with the leader if another broker leads the partition."""
         row.error_code = code
-        if code == errors.NOT_LEADER_OR_FOLLOWER and self._request.version >= _TELLS_LEADER:
+        if code == errors.NOT_LEADER_OR_FOLLOWER and self._version >= _TELLS_LEADER:
             self._leaders = self._leaders or Leaders(self._request)
             self._leaders.add(self._node, row.current_leader, *key)
 
     def _refuses_here(self, partition: Partition) -> int:
         """Why one of several brokers refuses a partition: another one leads it, or too few replicas are in sync."""
         code = self._node.leader_error(self._request, *partition.key)
-        if not code and self._request.message.acks == -1:
+        if not code and self._acks == -1:
             replicas, isr, _ = self._node.brokers.replicas(*partition.key)
             if len(isr) < min(len(replicas), partition.config.min_insync_replicas):
                 return errors.NOT_ENOUGH_REPLICAS
@@ -188,14 +194,16 @@ class _Work:
             self._fail(row, code, partition.key)
             if code == errors.NOT_ENOUGH_REPLICAS:
                 row.log_start_offset = partition.start_offset
-        elif isinstance(found, Refused):
+        elif type(found) is Refused:
             self._refused(row, partition, found)
-        elif found is not None and found.is_transactional and partition.is_fenced(found):
+        elif type(found) is not Produced:
+            pass  # nothing to append
+        elif found.is_transactional and partition.is_fenced(found):
             row.error_code = errors.INVALID_PRODUCER_EPOCH
-        elif found is not None:
-            append = Append(partition.key, found, partial(self._done, row, partition, found))
+        else:
+            append = Append(partition.key, found, partial(self._done, row, partition))
             if found.is_transactional and not partition.continues(found):
-                partition.beginning(found, self._request.now, adds=self._request.version >= _ADDS)
+                partition.beginning(found, self._request.now, adds=self._version >= _ADDS)
                 self._unverified.append((append, row, found))
             else:
                 self._appends.append(append)
@@ -207,9 +215,7 @@ class _Work:
         if found.late:
             row.log_start_offset = partition.start_offset
 
-    def _done(
-        self, row: Any, partition: Partition, produced: Produced, result: Appended | None, failure: Any, now: float
-    ) -> Effect:
+    def _done(self, row: Any, partition: Partition, result: Appended | None, failure: Any, now: float) -> Effect:
         if result is None:
             row.error_code = errors.KAFKA_STORAGE_ERROR
         elif result.code:
@@ -227,7 +233,7 @@ class _Work:
         response: Any = self._response
         if self._leaders is not None:
             response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
-        if self._request.message.acks == 0:
+        if self._acks == 0:
             self._node.quotas.account(self._request, response, lambda answer: ())  # its client waits too
             failed = any(row.error_code for topic in response.responses for row in topic.partition_responses)
             response = CLOSE if failed else NO_ANSWER

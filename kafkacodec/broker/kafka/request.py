@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages import APIS, SaslAuthenticateRequest, by_key, keys
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
@@ -13,16 +12,29 @@ from kafkacodec.net.requests import received_requests
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
 from kafkacodec.protocol.headers import decode_request_header
 
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.security.peers import Peer
+
 __all__ = ["KafkaCodec", "Request"]
 
 MAX_TOKEN_SIZE: Final = 512 << 10
 """The largest request in bytes before a client has logged in."""
 
-Encode = Callable[[Any], Sequence[bytes | memoryview]]
-"""Makes the bytes of an answer, with its header."""
-
 _NEGATIVE_LENGTHS: Final = 8  # are read as null in one request, each with a copy of it
 _CLIENT_ID_AT: Final = SIZE_BYTES + 8  # after key, version and correlation id
+
+
+class Accounts(Protocol):
+    """Counts what clients with quotas use: `kafkacodec.broker.kafka.security.quotas.Quotas`."""
+
+    @property
+    def present(self) -> Mapping[Any, Any]:
+        """The quotas of clients; empty if there are none."""
+
+    def account(
+        self, request: Request, response: Any, encode: Callable[[Any], Sequence[bytes | memoryview]]
+    ) -> Sequence[bytes | memoryview]:
+        """Count a request and its answer; return the bytes of what the client gets."""
 
 
 class Request:
@@ -55,28 +67,30 @@ class Request:
         "received", "rest", "session", "settled", "size", "spent", "to", "version", "withhold",
     )  # fmt: skip
 
+    broker: int
+    now: float
+
     def __init__(self, frame: Frame, versions: Mapping[int, range], peer: Peer) -> None:
         self.frame, self.peer = frame, peer
-        self.nbytes, self.size = frame.nbytes, len(frame.view) - SIZE_BYTES
+        view = frame.view
+        self.nbytes, self.size = frame.nbytes, len(view) - SIZE_BYTES
+        self.message: Any = None
         self.session: Any = None
         self.to: Any = None
-        self.broker = -1
-        self.received = self.now = self.rest = 0.0
+        self.may: Any = None
+        self.withhold: Callable[[], Any] | None = None
+        self.received = self.rest = self.spent = 0.0
         self.settled = False
         self.bare = peer.bare
-        self.may: Any = None
-        self.spent = 0.0
-        self.withhold: Callable[[], Any] | None = None
-        self.correlation_id = 0
-        self.client_id: str | None = None
         if peer.bare:
-            self._take_token(frame.view[SIZE_BYTES:])
+            self._take_token(view[SIZE_BYTES:])
         else:
-            self._take(frame.view, versions)
+            self._take(view, versions)
 
     def _take_token(self, token: memoryview) -> None:
-        self.key, self.version = keys.SASL_AUTHENTICATE, 0
-        self.message: Any = SaslAuthenticateRequest(auth_bytes=bytes(token))
+        self.key, self.version, self.correlation_id = keys.SASL_AUTHENTICATE, 0, 0
+        self.client_id: str | None = None
+        self.message = SaslAuthenticateRequest(auth_bytes=bytes(token))
 
     def _take(self, view: memoryview, versions: Mapping[int, range]) -> None:
         try:
@@ -85,13 +99,16 @@ class Request:
             view = _without_client_id(view)
             header, at = decode_request_header(view, SIZE_BYTES)
         self.key, self.version = key, version = header.request_api_key, header.request_api_version
-        self.correlation_id = header.correlation_id
-        self.client_id = header.client_id
-        self.message = None
+        self.correlation_id, self.client_id = header.correlation_id, header.client_id
         if version in versions.get(key, ()):
             self.message = _decoded(key, version, view, at)
         elif key != keys.API_VERSIONS:
             raise DecodeError(f"{APIS[key].name} version {version} is not served")
+
+    def encoded(self, response: Any) -> Sequence[bytes | memoryview]:
+        """Return the bytes of an answer, with its header."""
+        version = 0 if self.message is None else self.version
+        return response_pieces(response, version, self.correlation_id)
 
 
 def _without_client_id(view: memoryview) -> memoryview:
@@ -104,17 +121,17 @@ def _without_client_id(view: memoryview) -> memoryview:
 
 def _decoded(key: int, version: int, view: memoryview, at: int) -> Any:
     """Decode a message; texts, bytes and arrays of negative length are null, as brokers read them."""
-    kind = by_key(key)[0]
-    for _ in range(_NEGATIVE_LENGTHS):
+    kind, wrong = by_key(key)[0], 0
+    while True:
         try:
             return kind.decode_prefix(view, version, at)[0]
         except DecodeError as error:
             end = error.position or 0
             size = _negative_length(view, end) if "a length below -1" in str(error) else 0
-            if not size:
+            wrong += 1
+            if not size or wrong > _NEGATIVE_LENGTHS:
                 raise
             view = memoryview(b"".join((view[: end - size], b"\xff" * size, view[end:])))
-    return kind.decode_prefix(view, version, at)[0]
 
 
 def _negative_length(view: memoryview, end: int) -> int:
@@ -130,27 +147,20 @@ class KafkaCodec:
         versions: the supported versions, by API key.
         buffers: memory for large frames, which all connections share.
         peer: the client.
-        account: counts an answer; returns the bytes of that, or of what the client gets instead.
+        quotas: of the clients.
+
+    Attributes:
+        waits: whether a request that begins waits for memory.
+        buffer: returns memory for the next received bytes.
     """
 
     in_order = True
     answers_last = True
 
-    def __init__(
-        self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
-        account: Callable[[Request, Any, Encode], Sequence[bytes | memoryview]],
-    ) -> None:  # fmt: skip
-        self._versions, self._peer, self._account = versions, peer, account
+    def __init__(self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer, quotas: Accounts) -> None:
+        self._versions, self._peer, self._quotas = versions, peer, quotas
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
-
-    @property
-    def waits(self) -> bool:
-        """Whether a request that begins waits for memory."""
-        return self._reader.waits
-
-    def buffer(self) -> memoryview:
-        """Return memory for the next received bytes."""
-        return self._reader.buffer()
+        self.buffer, self.waits = self._reader.buffer, False
 
     def received(self, count: int) -> list[Request]:
         """Return the requests that are now complete.
@@ -158,8 +168,11 @@ class KafkaCodec:
         Raises:
             RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
         """
-        self._reader.max_frame_size = MAX_FRAME_SIZE if self._peer.trusted else MAX_TOKEN_SIZE
-        return received_requests(self._reader, count, self._request)
+        reader = self._reader
+        reader.max_frame_size = MAX_FRAME_SIZE if self._peer.trusted else MAX_TOKEN_SIZE
+        requests = received_requests(reader, count, self._request)
+        self.waits = reader.waits
+        return requests
 
     def _request(self, frame: Frame) -> Request:
         return Request(frame, self._versions, self._peer)
@@ -169,8 +182,9 @@ class KafkaCodec:
         if request.bare:
             token = bytes(response.auth_bytes)
             return [len(token).to_bytes(SIZE_BYTES, "big") + token]
-        version = 0 if request.message is None else request.version
-        return self._account(request, response, lambda answer: response_pieces(answer, version, request.correlation_id))
+        if self._quotas.present:
+            return self._quotas.account(request, response, request.encoded)
+        return request.encoded(response)
 
     def settled(self, request: Request) -> bool:
         """Return whether a request waits only for the disk: brokers serve those of a connection one after another."""

@@ -40,7 +40,7 @@ class KafkaService:
     """
 
     def __init__(self, node: Node, clock: Clock) -> None:
-        self._node, self._clock = node, clock
+        self._node, self._clock, self._time = node, clock, clock.__call__  # the method is found once
         self._alarm = node.waiting.alarm
         self._deadline: float | None = None  # the earliest when the alarm was last rung
         self.faults = Faults(node, self._answer)
@@ -48,17 +48,19 @@ class KafkaService:
     def receive(self, request: Request, session: Any, to: Any, now: float) -> Effect:
         """Answer a request, or keep it until it can be answered."""
         request.session, request.to, request.received = session, to, now
-        request.broker = self._node.brokers.of(session)
-        peer = request.peer
+        brokers, peer = self._node.brokers, request.peer
+        request.broker = brokers.of(session) if brokers.several else brokers.ids[0]
         if peer.certified:
             peer.certified = False
             name = distinguished_name(session.certificate)
             peer.principal = f"User:{name}" if name else ANONYMOUS
-        return self.faults.receive(request) if self.faults else self._answer(request)
+        faults = self.faults
+        injects = faults.rules or faults.lines or faults.paused
+        return faults.receive(request) if injects else self._answer(request)
 
     def _answer(self, request: Request) -> Effect:
         node = self._node
-        request.now = node.shares.now = self._clock(request.received)
+        request.now = node.shares.now = self._time(request.received)
         login = request.peer.login
         if login is not None:
             refused: Effect | None = login.receive(request)
@@ -95,7 +97,7 @@ class KafkaService:
         """Forget the waiting requests of a session."""
         self._node.waiting.forget(session)
         self.faults.forget(session)
-        time = self._clock(now)
+        time = self._time(now)
         effect: Effect = self._node.shares.disconnected(session, time)
         return effect
 
@@ -104,7 +106,7 @@ class KafkaService:
         if self.faults.paused:
             return NOTHING
         self._alarm.ring()
-        time = self._node.shares.now = self._clock(now)
+        time = self._node.shares.now = self._time(now)
         shares = self._node.shares.partitions
         effects = [
             self.faults.due(now),
@@ -137,7 +139,7 @@ class KafkaService:
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Continue after an append, and answer requests that wait for its records."""
-        time = self._node.shares.now = self._clock(now)
+        time = self._node.shares.now = self._time(now)
         effect: Effect = token(result, None, time)
         if not self._node.waiting.touched:
             return effect
@@ -149,7 +151,7 @@ class KafkaService:
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
         """Answer failed appends."""
-        effect: Effect = token(None, error, self._clock(now))
+        effect: Effect = token(None, error, self._time(now))
         return effect
 
 

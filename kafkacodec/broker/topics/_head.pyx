@@ -15,6 +15,7 @@ from kafkacodec._core._errors cimport check, exception_from
 cdef class Head:
     """The header of a batch that is the only one of a buffer."""
     cdef p.produced_batch batch
+    cdef bint is_alone
     cdef readonly bint crc_ok
     cdef readonly bint records_ok
     cdef readonly int64_t largest_timestamp
@@ -42,6 +43,14 @@ cdef class Head:
         if batch.base_offset or batch.attributes & d.KC_CONTROL or batch.producer_id >= 0 > batch.base_sequence:
             return False
         return 0 < batch.count == batch.last_offset + 1
+
+    @property
+    def is_plain(self):
+        """Whether the batch is all there is, as producers write it, not compressed, and nothing in it is wrong."""
+        cdef p.produced_batch *batch = &self.batch
+        if not (self.is_alone and self.crc_ok and self.records_ok) or batch.attributes & p.KC_LOG_APPEND_TIME:
+            return False
+        return batch.max_timestamp == self.largest_timestamp and self.is_sound
 
     @property
     def max_timestamp(self):
@@ -195,6 +204,7 @@ def read_head(data):
             p.produced_read(held.start, &span, &head.batch)
             head.crc_ok = p.produced_crc(held.start, &head.batch) == head.batch.crc
             after = look(held.start + span.size, held.size - span.size)
+            head.is_alone = span.size == held.size
             if after == BEGINS_NO_BATCH and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
                 table = a.kc_table_new_within(d.kc_record_fields, d.KC_NUM_RECORD_COLUMNS, wanted, NULL, &error)
                 valid = -1

@@ -79,6 +79,10 @@ def accept(data: memoryview | None, config: TopicConfig, version: int, now: floa
         return Refused(errors.CORRUPT_MESSAGE)
     if head is None:
         return Refused(errors.CORRUPT_MESSAGE)
+    if config.takes_plain and head.is_plain and head.size <= config.max_message_bytes:
+        largest = head.largest_timestamp
+        if largest <= now + config.after_max_ms:
+            return head.produced(data, largest, _NO_TIME)
     refused = _refuses_head(head, after, config, version)
     return refused or _checked(data if head.size == len(data) else data[: head.size], head, config, now)
 

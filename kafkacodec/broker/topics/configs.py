@@ -300,6 +300,9 @@ class TopicConfig:
         self.after_max_ms = int(text("message.timestamp.after.max.ms"))
         self.before_max_ms = int(text("message.timestamp.before.max.ms"))
         self.has_append_time = text("message.timestamp.type") == "LogAppendTime"
+        # Whether all that can be wrong with a plain batch are its size and a timestamp in the future.
+        self.takes_plain = not (self.is_compacted or self.has_append_time) and self.compression == "producer"
+        self.takes_plain = self.takes_plain and self.before_max_ms >= _LONG
         self.min_insync_replicas = int(text("min.insync.replicas"))
         self.flush_messages = int(text("flush.messages"))
         self.flush_ms = int(text("flush.ms"))

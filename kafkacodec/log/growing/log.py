@@ -155,10 +155,10 @@ class PartitionLog:
         heads = assign_offsets(batches, first, leader_epoch)
         if not heads:
             raise EncodeError("there is no batch to append", path=self.path)
-        last = heads[-1].last_offset
+        last, size = heads[-1].last_offset, len(batches)
         timestamp = heads[0].max_timestamp if len(heads) == 1 else max(head.max_timestamp for head in heads)
         active = self._segments[-1]
-        if self._must_roll(active, len(batches), timestamp, last):
+        if self._must_roll(active, size, timestamp, last):
             active = self.roll(first)
         if leader_epoch > self._epochs.latest:
             self._epochs.assign(leader_epoch, first)
@@ -167,7 +167,7 @@ class PartitionLog:
         for head in heads:
             if head.producer_id >= 0:
                 self._follow(active, batches, head)
-        return AppendInfo(first, last, timestamp, position, len(batches))
+        return AppendInfo(first, last, timestamp, position, size)
 
     def last_heads(self, nbytes: int) -> Iterator[BatchHead]:
         """Return the heads of the batches in the last `count` bytes, and of a few before them, in order."""

@@ -39,12 +39,16 @@ class Quotas:
 
     Args:
         catalog: has the quotas.
+
+    Attributes:
+        present: those of the catalog; empty if no client has one.
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+        self.present = catalog.quotas
         self._rates: dict[tuple[str, str, str], Rate] = {}
         self._tokens: dict[tuple[str, str], Tokens] = {}
+        self._of_addresses: dict[Any, float] | None = None  # rates of connections, once asked for; None: any address
 
     def account(self, request: Request, response: Any, encode: Callable[[Any], Pieces]) -> Pieces:
         """Count a request and its answer; return the bytes of the answer, with the client's wait.
@@ -57,7 +61,7 @@ class Quotas:
             response: its answer.
             encode: makes the bytes of an answer, with its header.
         """
-        if not self._catalog.quotas or _is_exempt(request):
+        if not self.present or _is_exempt(request):
             return encode(response)
         pieces: Pieces | None = None
         withhold = messages.ShareFetchResponse if request.key == keys.SHARE_FETCH else request.withhold
@@ -84,19 +88,20 @@ class Quotas:
 
     def arrivals(self, host: str) -> float | None:
         """Return how many connections of an address may arrive per second (KIP-612); None for any number."""
-        default: float | None = None
-        for entity, values in self._catalog.quotas.items():
-            if entity[0][0] == "ip" and _ARRIVALS in values:
-                name = entity[0][1]
-                if name is None:
-                    default = values[_ARRIVALS]
-                elif _address(name) == _address(host):
-                    return values[_ARRIVALS]
-        return default
+        if self._of_addresses is None:
+            rates = [(entity[0], values.get(_ARRIVALS)) for entity, values in self.present.items()]
+            of_ips = [(name, rate) for (kind, name), rate in rates if kind == "ip" and rate is not None]
+            self._of_addresses = {name and _address(name): rate for name, rate in of_ips}
+        found = self._of_addresses
+        return found.get(_address(host), found.get(None)) if found else None
+
+    def changed(self) -> None:
+        """Note that the quotas have changed."""
+        self._of_addresses = None
 
     def most_fetched(self, request: Request) -> float:
         """Return the bytes that a client may fetch at once: those of ten seconds; infinite without a quota."""
-        found = self._quota(request, "consumer_byte_rate") if self._catalog.quotas else None
+        found = self._quota(request, "consumer_byte_rate") if self.present else None
         return math.inf if found is None else found[0] * FULL_SECONDS
 
     def refuses_partitions(self, request: Request, count: int) -> bool:
@@ -104,7 +109,7 @@ class Quotas:
 
         Clients with a version without the error for this wait after the answer.
         """
-        found = self._quota(request, "controller_mutation_rate") if self._catalog.quotas else None
+        found = self._quota(request, "controller_mutation_rate") if self.present else None
         if found is None:
             return False
         quota, *client = found
@@ -142,7 +147,7 @@ class Quotas:
         """Return the strongest quota of a client, with the user and client that it counts for."""
         user, client = request.peer.principal.partition(":")[2], request.client_id or ""
         for entity, counted in _entities(user, client):
-            values: Mapping[str, float] | None = self._catalog.quotas.get(entity)
+            values: Mapping[str, float] | None = self.present.get(entity)
             if values is not None and name in values:
                 return values[name], *counted
         return None
