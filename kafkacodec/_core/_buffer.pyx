@@ -99,6 +99,14 @@ cdef class HeldBuffer:
         PyBuffer_Release(&self.view)
 
 
+def octets(data):
+    """A memoryview of a buffer's bytes, without a copy. Raises TypeError as `get_buffer`, which says what to pass."""
+    cdef Py_buffer view
+    get_buffer(data, &view)
+    PyBuffer_Release(&view)
+    return memoryview(data).cast("B")
+
+
 def fresh(Py_ssize_t size):
     """Memory of a size in bytes, whose contents are not cleared."""
     made = PyByteArray_FromStringAndSize(NULL, size)

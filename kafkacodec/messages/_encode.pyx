@@ -717,6 +717,8 @@ cdef uint8_t *write_mixed_tags(
             if at != NULL and i >= 0:
                 at = write_tagged(w, at, &plan.tagged[i], made)
             elif at != NULL:
+                if has_objects(unknown[tag]):
+                    return refuse_tags(w, fault, <PyObject *> unknown)
                 at = write_unknown(w, at, tag, bytes(memoryview(unknown[tag])))
         return at
     except BaseException as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkacodec._core._buffer import octets
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
 from kafkacodec.messages.registry import message_class
@@ -124,7 +125,7 @@ class _Reader:
     """Integers and strings of the old protocol, from the start of a buffer."""
 
     def __init__(self, data: Any) -> None:
-        self.data, self.at = memoryview(data).cast("B"), 0
+        self.data, self.at = octets(data), 0
 
     @property
     def left(self) -> int:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec import internal_records
+from kafkacodec._core._buffer import octets
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, DecodeError, Truncated, UnsupportedVersion
 from kafkacodec.internal_records import CLUSTER_METADATA, ControlType, Coordinator
@@ -277,6 +278,7 @@ def _int16_of(message: Message, version: int) -> bytes:
 
 
 def _int16(data: Any, what: str) -> int:
-    if data is None or len(data) < 2:
-        raise Truncated(f"a {what} needs 2 bytes, {len(data or b'')} left", position=0)
-    return int.from_bytes(bytes(memoryview(data)[:2]), "big", signed=True)
+    view = octets(b"" if data is None else data)
+    if len(view) < 2:
+        raise Truncated(f"a {what} needs 2 bytes, {len(view)} left", position=0)
+    return int.from_bytes(bytes(view[:2]), "big", signed=True)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
+from kafkacodec._core._buffer import octets
 from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
 from kafkacodec.shown import counted, repr_of
@@ -88,7 +89,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         """
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
-        view = memoryview(data).cast("B")
+        view = octets(data)
         if self.paused and len(view) > self.room:
             raise LocalProtocolError(
                 f"{len(view)} bytes received while paused, with room for {self.room}: "
@@ -107,7 +108,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
             self._require("client")  # raises
         if self._received:
             raise LocalProtocolError(f"{len(self._received)} bytes of an incomplete frame were received before")
-        return self._events_of([memoryview(frame).cast("B")])
+        return self._events_of([octets(frame)])
 
     def _events_of(self, frames: Iterable[Frame]) -> list[Event]:
         """The events of complete frames, in order."""

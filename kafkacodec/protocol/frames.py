@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors
+from kafkacodec._core._buffer import octets
 from kafkacodec.arguments import limit
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated, UnsupportedVersion
 from kafkacodec.messages import by_key, keys
@@ -51,7 +52,7 @@ def frame_size(data: Any, start: int = 0, *, max_size: int = MAX_FRAME_SIZE) -> 
         DecodeError: a negative size.
         LimitExceeded: a frame larger than `max_size`.
     """
-    head = bytes(memoryview(data).cast("B")[start : start + SIZE_BYTES])
+    head = bytes(octets(data)[start : start + SIZE_BYTES])
     if len(head) < SIZE_BYTES:
         raise Truncated(f"a frame size needs {SIZE_BYTES} bytes, {len(head)} left", position=start)
     size = int.from_bytes(head, "big", signed=True)
@@ -71,7 +72,7 @@ def split_frames(buffer: Any, *, max_size: int = MAX_FRAME_SIZE) -> tuple[list[m
     ValueError or TypeError for a `max_size` that is negative or not an integer.
     """
     max_size = limit("max_size", max_size)
-    view = memoryview(buffer).cast("B")
+    view = octets(buffer)
     frames = []
     at = 0
     while len(view) - at >= SIZE_BYTES:
@@ -208,7 +209,7 @@ def _response_begun(frame: Any, api_key: int, version: int) -> tuple[ResponseHea
 
 
 def _check_whole(frame: Any) -> None:
-    have = memoryview(frame).nbytes
+    have = octets(frame).nbytes
     size = frame_size(frame, max_size=_INT32_MAX)
     if size > have:
         raise Truncated(f"incomplete frame: {have} of {size} bytes", position=0)
@@ -217,7 +218,7 @@ def _check_whole(frame: Any) -> None:
 
 
 def _error_code_at(frame: Any, at: int) -> int:
-    return int.from_bytes(bytes(memoryview(frame).cast("B")[at : at + 2]), "big", signed=True)
+    return int.from_bytes(bytes(octets(frame)[at : at + 2]), "big", signed=True)
 
 
 @lru_cache(1024)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec import messages
+from kafkacodec._core._buffer import octets
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages import APIS, by_key, keys
 
@@ -111,6 +112,7 @@ def decode_request_header(data: Any, start: int = 0) -> tuple[RequestHeader, int
         front, _ = messages.RequestHeader.decode_prefix(data, 0, start)  # raises
         key, version = front.request_api_key, front.request_api_version
     if key not in APIS:
+        octets(data)  # raises, if these are no bytes
         raise DecodeError(f"unknown API key {key}", position=start, path="request_api_key")
     return messages.RequestHeader.decode_prefix(data, request_header_version(key, version), start)
 

@@ -12,7 +12,11 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07._decoder import Decoder as Kafka07Decoder
+from kafkacodec.dialects.line.reading import split_lines
+from kafkacodec.dialects.rewrite import frames as rewrite_frames
 from kafkacodec.log.segments._resync import Resync
+from kafkacodec.messages import consumer_protocol, stored
+from kafkacodec.protocol import headers
 from kafkacodec.records._decoder import Decoder, record_columns
 from tests.processes import run_python
 
@@ -166,6 +170,22 @@ TAKE_BYTES: dict[str, Callable[[Any], object]] = {
     "a message with records": lambda data: messages.FetchResponse.decode(data, 4),
     "a message's bytes": lambda data: messages.SaslAuthenticateRequest(auth_bytes=data).encode(1),
     "a message's records": fetched,
+    "a message's tags": lambda data: messages.MetadataRequest(unknown_tagged_fields={9: data}).encode(9),
+    "frame_size": protocol.frame_size,
+    "split_frames": protocol.split_frames,
+    "decode_request": protocol.decode_request,
+    "decode_request_header": headers.decode_request_header,
+    "decode_response": lambda data: protocol.decode_response(data, 3, 1),
+    "a connection's bytes": lambda data: protocol.Connection("broker").receive(data),
+    "a connection's frame": lambda data: protocol.Connection("client").receive_frame(data),
+    "kafka07.decode_request": kafka07.decode_request,
+    "kafka07.decode_response": lambda data: kafka07.decode_response(data, kafka07.FetchRequest("t", 0, 0, 1)),
+    "kafka07.FetchResponse": lambda data: kafka07.FetchResponse(0, data).encode(),
+    "rewrite's calls": rewrite_frames.decode_request,
+    "rewrite's replies": rewrite_frames.reply_id,
+    "line.split_lines": split_lines,
+    "sticky user data": consumer_protocol.decode_sticky_user_data,
+    "a coordinator's record": lambda data: stored.decode_coordinator_record("group", data, None),
 }
 REFERENCES = [
     np.array([DATA], object),

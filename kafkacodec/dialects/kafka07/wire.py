@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
+from kafkacodec._core._buffer import octets
 from kafkacodec.datatypes import dataclass, fields
 from kafkacodec.errors import DecodeError, EncodeError, LocalProtocolError, Truncated
 from kafkacodec.messages.classes import Message, build
@@ -253,7 +254,7 @@ def _request_class(frame: Buffer) -> tuple[Any, int]:
 
 def _without_text(frame: Buffer, position: int) -> Buffer:
     """A copy in which a string is slashes, which no topic may have; it begins at a position, after its length."""
-    view = memoryview(frame).cast("B")
+    view = octets(frame)
     size = int.from_bytes(view[position - _STRING_LENGTH : position], "big")
     return b"".join((view[:position], b"/" * size, view[position + size :]))
 
@@ -304,9 +305,7 @@ class FetchResponse(_Answer):
     def pieces(self) -> list[bytes | memoryview | FilePart]:
         """As in `encode`, in pieces."""
         found = self.message_set
-        return _response_pieces(
-            self.error_code, [found if isinstance(found, FilePart) else memoryview(found).cast("B")]
-        )
+        return _response_pieces(self.error_code, [found if isinstance(found, FilePart) else octets(found)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +350,7 @@ def decode_response(frame: Buffer, request: Request, *, max_size: int = MAX_FRAM
     """
     if not request.has_response:
         raise LocalProtocolError(f"{type(request).__name__} has no response")
-    view = memoryview(frame).cast("B")
+    view = octets(frame)
     _check_frame(view, max_size)
     if isinstance(request, FetchRequest):
         return _fetch_response(view)

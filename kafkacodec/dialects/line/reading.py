@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafkacodec._core._buffer import octets
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
 from kafkacodec.shown import counted, repr_of
 
@@ -48,7 +49,7 @@ class LineReader:
         A line that is too long or not UTF-8 is returned as a `LineProtocolError`, whose ``position`` counts from the
         first byte received; `Broker.receive` answers it.
         """
-        *ended, rest = bytes(data).split(b"\n")
+        *ended, rest = bytes(octets(data)).split(b"\n")
         lines = []
         for piece in ended:
             self._take(piece)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafkacodec._core._buffer import octets
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.frames import MAX_REPLY_BYTES, decode_reply, encode_request, reply_id, with_id
 from kafkacodec.dialects.rewrite.rpcs import ANSWERS, Rpc
@@ -60,7 +61,7 @@ class Exchange:
                 are the earlier replies.
         """
         found: list[tuple[Any, Rpc]] = []
-        view = memoryview(data).cast("B")
+        view = octets(data)
         try:
             while view:
                 room = self._reader.buffer()

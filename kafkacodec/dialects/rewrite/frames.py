@@ -8,6 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
+from kafkacodec._core._buffer import octets
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.rpcs import (
     CommitOffsets,
@@ -107,6 +108,7 @@ def decode_request(frame: Any) -> Request:
     Raises:
         DecodeError: an unknown key, or not a valid body.
     """
+    frame = octets(frame)
     if len(frame) < _HEAD.size:
         raise DecodeError("a call without a key", position=len(frame))
     key = _HEAD.unpack_from(frame)[1]
@@ -137,6 +139,7 @@ def decode_reply(frame: Any, answer: type[Rpc]) -> Rpc:
 
 def reply_id(frame: Any) -> int:
     """The correlation id of the reply in a frame with its size field. Raises DecodeError."""
+    frame = octets(frame)
     if len(frame) < _SIZE.size + _MIN_REPLY_BYTES:
         raise DecodeError("a reply without a correlation id", position=len(frame))
     number: int = _CORRELATION_ID.unpack_from(frame, _SIZE.size + _AFTER_VERSION)[0]
