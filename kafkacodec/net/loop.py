@@ -10,13 +10,15 @@ import os
 import select
 import selectors
 import socket
+import sys
 import threading
+import time
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from kafkacodec.errors import ClientClosed
+from kafkacodec.errors import ClientClosed, LocalProtocolError
 from kafkacodec.tracebacks import is_for_user
 
 __all__ = ["LoopCall", "LoopEnd", "LoopThread", "Sleeper", "epoll_of", "is_private", "new_loop", "tell_sleeper"]
@@ -109,6 +111,10 @@ class _Loop(asyncio.SelectorEventLoop):
         super().__init__(self.selector)
         self.bell: Callable[[], object] | None = None
         self._rung = False
+
+    def time(self) -> float:
+        """The time in seconds, by the system: time limits go on where tests stop Python's clock, as with freezegun."""
+        return time.clock_gettime(time.CLOCK_MONOTONIC)
 
     def ring(self) -> None:
         """Have the bell called soon, once for all calls of this before that. For any thread."""
@@ -243,6 +249,16 @@ class LoopCall(Generic[T]):
             self.end(None)
 
 
+def _refuse_greenlets(name: str) -> None:
+    """Raise LocalProtocolError if a thread would be a greenlet: the first wait would end, or stop, all of them."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and any(map(monkey.is_module_patched, ("threading", "select"))):
+        raise LocalProtocolError(
+            f"{name} needs a thread and a selector, which gevent has replaced: "
+            "call monkey.patch_all(thread=False, select=False)"
+        )
+
+
 class LoopThread:
     """Runs coroutines for threads that wait for them.
 
@@ -252,9 +268,13 @@ class LoopThread:
     Attributes:
         before_waiting: called by `run` in the thread that will wait; raises if it must not wait.
         bell: called in the loop's thread after `ring`; set it once.
+
+    Raises:
+        LocalProtocolError: gevent has replaced what threads need.
     """
 
     def __init__(self, name: str) -> None:
+        _refuse_greenlets(name)
         self.loop = new_loop()
         _private.add(self.loop)
         self._name = name
