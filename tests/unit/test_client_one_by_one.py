@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ import kafkacodec as kc
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome, Part
 from kafkacodec.errors import ClientClosed, LocalProtocolError
+from tests.model_producer import ModelCluster
 from tests.patience import SOON
 
 RECORDS = 40
@@ -227,3 +229,34 @@ def as_bytes(part: Any) -> bytes | None:
     if part is None:
         return None
     return part.encode() if isinstance(part, str) else bytes(part)
+
+
+def test_headers_that_change_while_a_record_is_added_are_those_of_one_time() -> None:
+    before, after = [("name", b"value")], [["other", bytearray(b"x" * 99)], ("more", None)]
+    headers: list[Any] = []
+
+    def change(_phase: str, _info: object) -> None:
+        headers[:] = after
+
+    model = ModelCluster(1, linger_ms=10**6)
+    kept, refused, thresholds = [model.produce(b"first", 0)], 0, gc.get_threshold()
+    model.queues.make_ready(model.queues.topics["t"])
+    gc.callbacks.append(change)
+    gc.set_threshold(1, 1, 1)
+    try:
+        for _ in range(300):
+            headers[:] = before
+            try:
+                kept.append(model.queues.append_open("t", None, b"", headers, 0, None))
+            except kc.errors.EncodeError as error:
+                refused += "another thread has changed the headers" in str(error)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(change)
+    if sys.version_info < (3, 12):  # later ones collect garbage between the steps of a program only
+        assert refused
+    model.finish()
+    records = [record for stored in model.logs[0].batches for record in kc.iter_records(stored.data)]
+    assert len(records) == len(kept) == 301 - refused
+    one = [[("name", b"value")], [("other", b"x" * 99), ("more", None)]]
+    assert all(list(record.headers) in one for record in records[1:])

@@ -48,7 +48,8 @@ cdef class FewRows:
     cdef readonly str topic
     cdef readonly object partition, headers
     cdef readonly Callbacks outcome
-    cdef list parts, runs, cells
+    cdef list parts, runs
+    cdef object pairs       # the headers
     cdef RowCells part      # the next row's; None behind the last
     cdef int64_t at, row, before
     cdef int fill(self, Appending queues, str topic, list parts) except -1
@@ -75,9 +76,9 @@ cdef class Appending:
     @cython.final
     cdef OpenQueue chosen(self, OpenTopic topic, partition, const k.kc_cell *key)
     @cython.final
-    cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers) except -1
+    cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, headers) except -1
     @cython.final
-    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers)
+    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, headers)
     @cython.final
     cdef int64_t add_rows(self, OpenTopic topic, int64_t row, FewRows few) except -1
     @cython.final

@@ -11,7 +11,7 @@ from libc.stdint cimport INT64_MAX, int64_t
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kafkacodec._core cimport encode as k
-from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, fill, header_cells
+from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, fill, header_pairs
 from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
 from kafkacodec.client.producing._delivery cimport Delivery, TableDelivery
 from kafkacodec.client.producing._row_cells cimport RowCells, parts_of
@@ -120,9 +120,9 @@ cdef class Appending:
         fill(&record.key, own_key)
         fill(&record.value, own_value)
         record.timestamp = timestamp
-        return self.place(topic, batch, &record, header_cells(headers))
+        return self.place(topic, batch, &record, header_pairs(headers))
 
-    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers):
+    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, headers):
         """Add a record to a batch; None if it is full or closed."""
         cdef Delivery made = Delivery.__new__(Delivery)  # first, since garbage may be collected here
         made._index = batch.count
@@ -132,7 +132,7 @@ cdef class Appending:
         made._outcome = batch.outcome
         return made
 
-    cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers) except -1:
+    cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, headers) except -1:
         """Add a record to a batch; returns whether it has room and is open."""
         cdef int64_t added
         if batch.sealed or batch.builder is None:
@@ -165,7 +165,7 @@ cdef class Appending:
                 record.value.data, record.value.size = values.data[at], values.size[at]
                 queue = self.chosen(topic, few.partition, &record.key)
                 batch = None if queue is None else queue.open
-                if self.full or batch is None or not self.add(topic, batch, &record, few.cells):
+                if self.full or batch is None or not self.add(topic, batch, &record, few.pairs):
                     break
                 few.extend(batch.outcome, batch.count - 1)
                 at += 1
@@ -230,7 +230,6 @@ cdef class Appending:
         cdef OpenQueue queue
         cdef PyObject *found
         cdef bytes own_key, own_value
-        cdef list cells
         cdef k.kc_new_record record
         record.timestamp = 0
         if self.full or type(name) is not str:
@@ -245,7 +244,7 @@ cdef class Appending:
             record.timestamp = timestamp
         if type(headers) is not tuple and type(headers) is not list and type(headers) is not dict:
             return None  # it may not have them a second time
-        cells = header_cells(headers)
+        pairs = header_pairs(headers)
         own_key = as_bytes(key, "key")
         own_value = as_bytes(value, "value")
         fill(&record.key, own_key)
@@ -255,7 +254,7 @@ cdef class Appending:
             return None
         if timestamp is None:
             record.timestamp = now_ms()
-        return self.place(topic, queue.open, &record, cells)
+        return self.place(topic, queue.open, &record, pairs)
 
 
 cdef class RowRun(Callback):
@@ -307,7 +306,7 @@ cdef class FewRows:
         if not isinstance(headers, (list, tuple, Mapping)) and isinstance(headers, Iterable):
             headers = list(headers)  # asked for again where no batch is open
         self.partition, self.headers = partition, headers
-        self.cells = header_cells(headers)
+        self.pairs = header_pairs(headers)
         self.fill(queues, topic, parts)
 
     cdef int fill(self, Appending queues, str topic, list parts) except -1:

@@ -7,7 +7,7 @@ from kafkacodec._core cimport encode as k
 cdef class BatchBuilder:
     cdef k.kc_appender appender
     cdef str allowed_by
-    cdef int64_t add(self, k.kc_new_record *record, list headers, int64_t limit, int64_t most) except -1
+    cdef int64_t add(self, k.kc_new_record *record, headers, int64_t limit, int64_t most) except -1
     cdef int64_t add_cells(self, const k.kc_new_record *record, int64_t limit, int64_t most) except -1
     cdef closed(self, int codec, const uint8_t *records, Py_ssize_t size)
 
@@ -23,4 +23,4 @@ cdef inline void fill(k.kc_cell *cell, bytes value) noexcept:
         cell.size = PyBytes_GET_SIZE(value)
 
 
-cdef list header_cells(headers)
+cdef object header_pairs(headers)

@@ -1,8 +1,12 @@
 # A batch that grows record by record, and the final changes to a finished one. Keeps no reference to a value.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_Clear
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from cpython.ref cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -14,8 +18,13 @@ from collections.abc import Mapping
 
 from kafkacodec.errors import EncodeError
 
+cdef extern from "Python.h":
+    Py_ssize_t PySequence_Fast_GET_SIZE(object)
+    PyObject *PySequence_Fast_GET_ITEM(object, Py_ssize_t)      # borrowed
+    const char *utf8_of "PyUnicode_AsUTF8AndSize"(object, Py_ssize_t *)
+
 cdef enum:
-    FEW_CELLS = 32      # of headers on the stack
+    FEW_HEADERS = 16    # on the stack
     HEADER_BYTES = 61   # of a batch of magic 2
 
 
@@ -35,15 +44,23 @@ cdef bytes as_bytes(value, str what):
         raise EncodeError(reason, path=what) from None
 
 
-cdef inline object cell(value):
-    """Part of a header as bytes, None, or text that has its UTF-8 with it."""
-    if type(value) is str:
-        try:
-            PyUnicode_AsUTF8AndSize(value, NULL)
-            return value
-        except UnicodeEncodeError:
-            pass  # raised again, as an error of this library
-    return as_bytes(value, "headers")
+cdef inline bint is_cell(PyObject *value) noexcept:
+    """Whether part of a header has its bytes, or its UTF-8, with it."""
+    return PyBytes_CheckExact(<object> value) or PyUnicode_CheckExact(<object> value) or value == <PyObject *> None
+
+
+cdef inline bint is_usual(PyObject *pair) noexcept:
+    """Whether a header needs no conversion."""
+    cdef PyObject *name
+    if not PyTuple_CheckExact(<object> pair) or PyTuple_GET_SIZE(<object> pair) != 2:
+        return False
+    name = PyTuple_GET_ITEM(<object> pair, 0)
+    return name != <PyObject *> None and is_cell(name) and is_cell(PyTuple_GET_ITEM(<object> pair, 1))
+
+
+cdef object part_of(value):
+    """Part of a header that needs no conversion."""
+    return value if is_cell(<PyObject *> value) else as_bytes(value, "headers")
 
 
 cdef tuple pair_of(pair):
@@ -54,16 +71,21 @@ cdef tuple pair_of(pair):
         name, value = pair
     except (TypeError, ValueError):
         raise EncodeError("a header is not a pair of name and value", path="headers") from None
-    return name, value
+    if name is None:
+        raise EncodeError("a header's name is null", path="headers")
+    return part_of(name), part_of(value)
 
 
-cdef list header_cells(headers):
-    """Names and values of headers, alternating, as `cell` returns them; None without headers."""
+cdef object header_pairs(headers):
+    """Headers as a list or tuple of pairs that need no conversion; None without headers."""
+    cdef Py_ssize_t i
     cdef list found
-    cdef tuple own
     if type(headers) is tuple or type(headers) is list:
-        if not headers:
-            return None
+        for i in range(PySequence_Fast_GET_SIZE(headers)):
+            if not is_usual(PySequence_Fast_GET_ITEM(headers, i)):
+                break
+        else:
+            return headers if headers else None
     elif type(headers) is dict or isinstance(headers, Mapping):
         headers = headers.items()
     found = []
@@ -73,22 +95,36 @@ cdef list header_cells(headers):
         raise EncodeError(f"headers must be pairs of name and value, not {type(headers).__name__}",
                           path="headers") from None
     for pair in pairs:
-        own = <tuple> pair if type(pair) is tuple and len(<tuple> pair) == 2 else pair_of(pair)
-        if own[0] is None:
-            raise EncodeError("a header's name is null", path="headers")
-        found.append(cell(own[0]))
-        found.append(cell(own[1]))
+        found.append(pair if is_usual(<PyObject *> pair) else pair_of(pair))
     return found
 
 
-cdef inline int fill_cell(k.kc_cell *cell, value) except -1:
-    """Point a cell to what `header_cells` has returned."""
-    cdef Py_ssize_t size
-    if type(value) is str:
-        cell.data = <const uint8_t *> PyUnicode_AsUTF8AndSize(value, &size)
-        cell.size = size
+cdef inline int fill_cell(k.kc_cell *cell, PyObject *value) except -1:
+    """Point a cell to part of a header."""
+    cdef Py_ssize_t size = -1
+    if PyBytes_CheckExact(<object> value):
+        cell.data, cell.size = <const uint8_t *> PyBytes_AS_STRING(<object> value), PyBytes_GET_SIZE(<object> value)
+    elif value == <PyObject *> None:
+        cell.data, cell.size = NULL, -1
     else:
-        fill(cell, <bytes> value)
+        cell.data = <const uint8_t *> utf8_of(<object> value, &size)
+        cell.size = size
+        if cell.data == NULL:
+            PyErr_Clear()
+            as_bytes(<object> value, "headers")  # raises an error of this library
+    return 0
+
+
+cdef int fill_cells(k.kc_cell *cells, headers, Py_ssize_t count) except -1:
+    """Point cells to the parts of headers. No Python code runs."""
+    cdef Py_ssize_t i
+    cdef PyObject *pair
+    for i in range(count):
+        pair = PySequence_Fast_GET_ITEM(headers, i)
+        if not is_usual(pair):  # if it is the application's list
+            raise EncodeError("another thread has changed the headers", path="headers")
+        fill_cell(&cells[2 * i], PyTuple_GET_ITEM(<object> pair, 0))
+        fill_cell(&cells[2 * i + 1], PyTuple_GET_ITEM(<object> pair, 1))
     return 0
 
 
@@ -99,25 +135,26 @@ cdef class BatchBuilder:
     def __dealloc__(self):
         k.kc_appender_free(&self.appender)
 
-    cdef int64_t add(self, k.kc_new_record *record, list headers, int64_t limit, int64_t most) except -1:
-        """Append a record with headers, which it does not have yet. These are of `header_cells`: so no Python code runs, and
-        the record is whole or not there."""
-        cdef k.kc_cell few[FEW_CELLS]
-        cdef k.kc_cell *cells = few
-        cdef Py_ssize_t i, count = 0 if headers is None else len(headers)
-        record.num_headers = count // 2
-        if count > FEW_CELLS:
-            cells = <k.kc_cell *> k.kc_alloc(count * sizeof(k.kc_cell))
-            if cells == NULL:
-                raise MemoryError("the headers of a record")
+    cdef int64_t add(self, k.kc_new_record *record, headers, int64_t limit, int64_t most) except -1:
+        """Append a record with headers, which it does not have yet. These are of `header_pairs`: so no Python code runs,
+        and the record is whole or not there."""
+        cdef k.kc_cell few[2 * FEW_HEADERS]
+        cdef k.kc_cell *many
+        cdef Py_ssize_t count = 0 if headers is None else PySequence_Fast_GET_SIZE(headers)
+        record.num_headers, record.headers = count, few
+        if count <= FEW_HEADERS:
+            if count:
+                fill_cells(few, headers, count)
+            return self.add_cells(record, limit, most)
+        many = <k.kc_cell *> k.kc_alloc(2 * <size_t> count * sizeof(k.kc_cell))
+        if many == NULL:
+            raise MemoryError("the headers of a record")
         try:
-            record.headers = cells
-            for i in range(count):
-                fill_cell(&cells[i], headers[i])
+            record.headers = many
+            fill_cells(many, headers, count)
             return self.add_cells(record, limit, most)
         finally:
-            if cells != few:
-                k.kc_free(cells)
+            k.kc_free(many)
 
     cdef int64_t add_cells(self, const k.kc_new_record *record, int64_t limit, int64_t most) except -1:
         cdef k.kc_error error
