@@ -148,6 +148,33 @@ def test_a_transaction_begins_at_once_where_nothing_has_to_be_waited_for(monkeyp
             assert next(iter(consumer)).value == b"committed"
 
 
+def test_the_first_record_of_a_transaction_after_another_wakes_no_loop() -> None:
+    options: Any = {"transactional_id": "x", "linger_ms": 60_000}
+    with (
+        kc.broker.serve(topics={"t": 1}) as kafka,
+        kc.client.Producer(kafka.bootstrap_servers, **options) as producer,
+    ):
+        rings = Counted(producer._thread, "ring")
+        for number in range(RECORDS):
+            producer.begin_transaction()
+            delivery = producer.send("t", b"%d" % number)
+            producer.commit_transaction()
+            assert delivery.result().offset == 2 * number
+        assert rings.calls == 0
+
+
+def test_records_of_a_transaction_after_another_are_sent_after_their_time() -> None:
+    options: Any = {"transactional_id": "x", "linger_ms": 20}
+    with (
+        kc.broker.serve(topics={"t": 1}) as kafka,
+        kc.client.Producer(kafka.bootstrap_servers, **options) as producer,
+    ):
+        for number in range(3):
+            producer.begin_transaction()
+            assert producer.send("t", b"%d" % number).result(SOON).offset == 2 * number
+            producer.commit_transaction()
+
+
 @pytest.mark.parametrize("linger_ms", [0, 1])
 def test_many_threads_wait_for_their_own_records(linger_ms: int) -> None:
     found: list[tuple[int, bytes]] = []
@@ -241,6 +268,7 @@ def test_headers_that_change_while_a_record_is_added_are_those_of_one_time() -> 
     model = ModelCluster(1, linger_ms=10**6)
     kept, refused, thresholds = [model.produce(b"first", 0)], 0, gc.get_threshold()
     model.queues.make_ready(model.queues.topics["t"])
+    taken = [Delivery(None) for _ in range(2000)]  # no dropped ones are left, so that each needs memory of its own
     gc.callbacks.append(change)
     gc.set_threshold(1, 1, 1)
     try:
@@ -255,6 +283,7 @@ def test_headers_that_change_while_a_record_is_added_are_those_of_one_time() -> 
         gc.callbacks.remove(change)
     if sys.version_info < (3, 12):  # later ones collect garbage between the steps of a program only
         assert refused
+    assert len(taken) == 2000
     model.finish()
     records = [record for stored in model.logs[0].batches for record in kc.iter_records(stored.data)]
     assert len(records) == len(kept) == 301 - refused

@@ -85,6 +85,7 @@ class Sender:
         self._choice = Choice(queues, cluster, settings, identity)
         self._calls: dict[Send, ProduceCall] = {}
         self._generation = -1
+        self._answered_at = -math.inf
         self._idle_at = math.inf  # when to look for idle topics
         self._resolved: deque[tuple[Batch, int, int, Exception | None]] = deque()
         self._counts = metrics.acknowledged_batches()
@@ -110,11 +111,13 @@ class Sender:
             while self._choice.gone:
                 self._fail_missing(self._choice.gone.pop())
             sends = self.identity.poll(now, bool(self.queues.pending))
-            later = self.identity.next_deadline()
+            later, soon = self.identity.next_deadline(), self._answered_at + self._settings.linger_ms
+            deadline = self._choice.deadline
             if later is not None and later > now:  # otherwise it needs nothing; the driver is woken when it does
-                self.queues.asleep_until = min(self._choice.deadline, later)
-            else:
-                self.queues.asleep_until = self._choice.deadline
+                deadline = min(deadline, later)
+            if soon > now:  # a batch that begins before that needs no wake to have it sent in time
+                deadline = min(deadline, soon)
+            self.queues.asleep_until = deadline
         for node, request in requests:
             sends.append(self._send(node, request, now))
         if self._resolved:
@@ -143,6 +146,7 @@ class Sender:
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Read the outcome of each batch."""
         call = self._landed(send)
+        self._answered_at = now
         if call is None:
             self.identity.answered(send, answer, now)
             passing, name = self.identity.passing, self.identity.transactional_id
