@@ -480,6 +480,19 @@ async def test_nothing_more_is_written_to_a_client_that_has_gone(caplog):
     assert "socket.send() raised exception" not in caplog.text
 
 
+async def test_answers_that_leave_one_by_one_end_with_the_first_that_a_gone_client_does_not_take(caplog):
+    async with served(Limits(max_pending=20), Unordered) as (service, connect):
+        one, other = await connect(), await connect()
+        one[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await say(one, *["wait"] * 20, "echo not read")
+        await until(lambda: len(service.waiting) == 20)
+        one[1].transport.abort()
+        await say(other, "go")
+        assert await hear(other) == "went"
+        await until(lambda: service.gone)
+    assert "socket.send() raised exception" not in caplog.text
+
+
 async def test_a_client_that_stops_sending_gets_its_answers_where_the_protocol_says_so():
     async with served(Limits(max_pending=2), Patient) as (service, connect):
         one, other = await connect(), await connect()

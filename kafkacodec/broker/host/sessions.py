@@ -189,8 +189,8 @@ class Session(asyncio.BufferedProtocol):
     # Called by the host
 
     def answered(self, call: Call, response: Any) -> None:
-        """Take the answer to a request."""
-        if self._ended:
+        """Take the answer to a request, unless the connection ends."""
+        if self._ending:
             return
         call.ready = True
         if response is CLOSE:
@@ -244,7 +244,7 @@ class Session(asyncio.BufferedProtocol):
     @property
     def waits(self) -> bool:
         """Whether a request waits for its answer."""
-        return bool(self._pending)
+        return bool(self._pending) and not self._ending
 
     # Inside
 
@@ -325,7 +325,7 @@ class Session(asyncio.BufferedProtocol):
             if call.request is not CLOSE:
                 self._codec.release(call.request)
             self._freed(call.size)
-        if rest == inf or (self._later and self._transport.is_closing()):
+        if rest == inf or ((self._later or self._pending) and self._transport.is_closing()):
             self.close()
 
     def _rest(self, milliseconds: float) -> None:
