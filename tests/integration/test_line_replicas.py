@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import count
 
 import pytest
@@ -92,6 +92,24 @@ def test_too_few_replicas(tmp_path):
         assert line.ask("PRODUCE|orders k:v acks=1") == "OK|partition=0 offset=0 hw=0"
         assert line.ask("CONSUME|orders 0 0") == "OK|messages= hw=0"
         assert line.ask("PRODUCE|orders k:v acks=all").startswith("ERR|REPLICATION_TIMEOUT|")
+
+
+def test_records_that_a_leader_could_not_store_are_not_acknowledged_with_others_at_their_offsets(tmp_path):
+    urls = [f"line://127.0.0.1:{port}" for port in free_ports(2)]
+    with ExitStack() as stack:
+        leader, _ = (
+            stack.enter_context(kc.broker.serve(tmp_path / str(i), listen=urls[i], node_id=i, replicas=urls))
+            for i in range(2)
+        )
+        line = stack.enter_context(closing(Line(int(leader.listeners[0].rpartition(":")[2]))))
+        assert line.ask("PRODUCE|orders k:first acks=all") == "OK|partition=0 offset=0 hw=1"
+        log = leader._serving._topics.partition("orders", 0)
+        log.failed = True  # as after a flush that failed
+        lost = line.ask_all([f"PRODUCE|orders k:lost{number} acks=all" for number in range(9)])
+        assert all(answer.startswith("ERR|STORAGE_ERROR|") for answer in lost)
+        log.failed = False
+        assert line.ask("PRODUCE|orders k:second acks=all") == "OK|partition=0 offset=1 hw=2"
+        assert line.ask("CONSUME|orders 0 0") == "OK|messages=0:first,1:second hw=2"
 
 
 @pytest.mark.parametrize(

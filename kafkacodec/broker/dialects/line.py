@@ -171,25 +171,24 @@ class LineService:
 
     def _replies(self, found: list[LineReply], *, tells_of_groups: bool = False) -> Effect:
         """Return the answers; answers about groups leave once the disk has the change."""
-        lost = self._stored()
-        replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
-        if lost:
-            return Effect((), not_stored(replies))
+        has_lost, refused = self._stored()
+        replies = [Reply(reply.connection.to, reply.line) for reply in (*found, *refused)]  # type: ignore[attr-defined]
+        if has_lost:
+            replies = not_stored(replies)
         written = self._storage.take_written()
         if tells_of_groups and not self._storage.files.is_saved:
             return Effect((), replies, (), [*written, FILES], partial(not_kept, replies))
         return Effect((), replies, (), written, partial(not_stored, replies))
 
-    def _stored(self) -> dict[tuple[str, int], OSError]:
-        """Append accepted records; return the failures."""
+    def _stored(self) -> tuple[bool, list[LineReply]]:
+        """Append accepted records; return whether some are lost, and the answers to waiting requests with these."""
         lost = self._storage.store()
-        for topic, partition in lost:
-            self._broker.lost(topic, partition)
+        refused = [reply for log in lost for reply in self._broker.lost(*log)]
         for failure in self._broker.take_failures():
             _log.warning("line protocol: %s", failure)
         for log, error in lost.items():
             _log.warning("line protocol: %s-%d: %s", *log, error)
-        return lost
+        return bool(lost), refused
 
 
 def _is_about_groups(line: str | LineProtocolError) -> bool:

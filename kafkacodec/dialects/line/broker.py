@@ -120,9 +120,24 @@ class Broker:
         answers = [self._answer(line, connection) for line in lines]
         return [Reply(connection, answer) for answer in answers if answer is not None] + self._answer_waiting()
 
-    def lost(self, topic: str, partition: int) -> None:
-        """End a partition where the storage does, which has fewer records than it returned offsets for."""
+    def lost(self, topic: str, partition: int) -> list[Reply]:
+        """End a partition where the storage does, which has fewer records than it returned offsets for.
+
+        Return the answers to the waiting requests whose records are lost: the next records get their offsets.
+        """
         self._partitions.lost(topic, partition)
+        end, queue = self._storage.end(topic, partition), self._waiting.get((topic, partition), deque())
+        lost: deque[_Waiting] = deque()
+        while queue and queue[-1].offset >= end:
+            lost.appendleft(queue.pop())
+        self._waiting_count -= len(lost)
+        if not queue:
+            self._waiting.pop((topic, partition), None)
+        reason = "the disk refused the record; try again"
+        return [
+            Reply(one.connection, Response.error(one.correlation_id, ErrorCode.STORAGE_ERROR, reason).encode())
+            for one in lost
+        ]
 
     def tick(self, now: int) -> list[Reply]:
         """Advance the clock: expire followers, sessions and waiting acks=all.

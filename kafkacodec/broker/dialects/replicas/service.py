@@ -134,13 +134,13 @@ class ReplicaService(LineService):
 
     def effect(self, found: Iterable[LineReply], *, stores: bool = True) -> Effect:
         """Return the effect of a call of the machine."""
-        lost = self._stored() if stores else {}
+        has_lost, refused = self._stored() if stores else (False, [])
         wishes = self.machine.take_wishes()
         if wishes:
             self.wished(wishes)
-        replies = _to_host(found)
-        if lost:
-            return Effect((), not_stored(replies))
+        replies = _to_host((*found, *refused))
+        if has_lost:
+            replies = not_stored(replies)
         written = self._storage.take_written() if stores else []
         appends = [Append(log, Synced(), log, "flushed") for log in written]
         if not self.files.has_saved(ROLES):  # no answer may tell of a role that a crash could undo
