@@ -67,7 +67,7 @@ class Producer(Client):
             request with a message set, or a container, for each partition.
         max_message_size: the largest payload that the brokers accept, in bytes; for a container, after compression.
         max_queued: the maximum number of waiting messages; `send` waits while there are as many.
-        connect_timeout_ms: the time limit of connecting to a broker and to ZooKeeper.
+        connect_timeout_ms: the time limit of connecting to a broker and to ZooKeeper, and of what ZooKeeper is asked.
         reconnect_interval: the number of requests after which it reconnects.
         session_timeout_ms: of the session in ZooKeeper.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kafkacodec.chance import RANDOM
@@ -16,7 +17,7 @@ from kafkacodec.dialects.kafka07.exchange import dialer
 from kafkacodec.dialects.kafka07.nodes import read_registry
 from kafkacodec.dialects.kafka07.outbox import Dispatch, Outbox
 from kafkacodec.dialects.kafka07.wire import RANDOM_PARTITION, check_topic
-from kafkacodec.errors import BrokerError, ClientClosed, ConnectionFailed, KafkaCodecError
+from kafkacodec.errors import BrokerError, ClientClosed, ConnectionFailed, DeadlineExceeded, KafkaCodecError
 from kafkacodec.net.timers import DeadlineTimer
 from kafkacodec.net.zookeeper import ZooKeeper
 
@@ -29,6 +30,7 @@ _log = logging.getLogger("kafkacodec.client")
 _MORE_TRIES: Final = 3  # to find a partition on a broker that is there
 _FIRST_PAUSE_MS: Final = 1.0
 _CLOSING_SECONDS: Final = 30.0
+_AGAIN_SECONDS: Final = 0.05  # before ZooKeeper is asked again
 
 
 class Sent(NamedTuple):
@@ -165,7 +167,7 @@ class Sender(Engine):
             if topic not in self._topics or registry is None:
                 self._topics.add(topic)
                 changes = self._changes
-                registry = await read_registry(self._zookeeper, topics=self._topics)
+                registry = await self._read(self._zookeeper)
                 self._registry = registry if changes == self._changes else None
             target = choose(registry, topic, key, self._draw)
             if target is not None:
@@ -174,6 +176,19 @@ class Sender(Engine):
                 return target
             self._forget()
         raise BrokerError(f"topic {topic!r}: the broker of the partition is not registered")
+
+    async def _read(self, zookeeper: ZooKeeper) -> Registry:
+        """The brokers and topics; what a lost connection ends is asked again, as long as connecting may take."""
+        limit = self._options.connect_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit):
+                while True:
+                    with suppress(ConnectionFailed):
+                        return await read_registry(zookeeper, topics=self._topics)
+                    await asyncio.sleep(_AGAIN_SECONDS)
+        except TimeoutError:
+            reason = f"ZooKeeper at {self._options.zookeeper} has not answered within {limit:g} s"
+            raise DeadlineExceeded(reason, sent=False) from None
 
     def _link(self, broker: int, address: tuple[str, int]) -> _Link:
         link = self._links.get(broker)
