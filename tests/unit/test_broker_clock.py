@@ -50,6 +50,17 @@ def test_retention_removes_what_is_too_old(clock):
         assert kafka.write("t", [(None, b"new")]) == 1
 
 
+@pytest.mark.parametrize(("delay_ms", "is_there"), [(500_000, True), (200_000, False)])
+def test_files_of_deleted_topics_go_after_the_brokers_delay_not_the_topics(tmp_path, delay_ms, is_there):
+    config = {"log.segment.delete.delay.ms": delay_ms}
+    with kc.broker.serve(tmp_path, config=config, clock="manual") as kafka:
+        kafka.create_topic("t", config={"file.delete.delay.ms": 700_000 - delay_ms})
+        with client.Admin(kafka.bootstrap_servers) as admin:
+            admin.delete_topics(["t"])
+        kafka.advance(301)
+        assert any(path.name.endswith("-delete") for path in tmp_path.iterdir()) == is_there
+
+
 def test_a_transaction_times_out(clock):
     with kc.broker.serve(topics=["t"], clock=clock) as kafka, wire_to(kafka) as wire:
         with client.Producer(kafka.bootstrap_servers, transactional_id="x", transaction_timeout_ms=60_000) as producer:

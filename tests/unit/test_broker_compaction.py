@@ -160,7 +160,7 @@ def test_a_topic_that_is_deleted_or_a_broker_that_stops_ends_the_pass(cleaner):
     cleaner.compaction.due(START + EVERY)
     assert cleaner.compaction.is_cleaning(gone)
     del cleaner.partitions["gone", 0]
-    cleaner.directory.delete("gone", [0])
+    cleaner.directory.delete("gone", [0], 60_000)
     cleaner.thread.all()
     assert cleaner.directory.cleaned == {}
     write(stopped, [b"1", b"2"])

@@ -207,7 +207,7 @@ def test_a_partition_that_is_deleted_and_made_again(tmp_path: Path) -> None:
     log = logs.open("orders", 0, topic_id=ID)
     log.append(batch(), leader_epoch=0)
     read = log.read(0, 1000)
-    logs.delete("orders", [0])
+    logs.delete("orders", [0], 60_000)
     assert logs.partitions() == []
     (aside,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert aside.name.startswith("orders-0.")
@@ -229,14 +229,14 @@ def test_a_partition_that_is_deleted_and_made_again(tmp_path: Path) -> None:
     logs.purge()
     assert not aside.exists()
     with pytest.raises(KeyError):
-        logs.delete("orders", [7])
+        logs.delete("orders", [7], 60_000)
     logs.close()
 
 
 def test_what_was_being_deleted_goes_after_a_restart(tmp_path: Path) -> None:
     logs = GrowingDirectory(tmp_path)
     logs.open("t" * 249, 0)
-    logs.delete("t" * 249, [0])
+    logs.delete("t" * 249, [0], 60_000)
     assert max(len(name) for name in names(tmp_path)) == 255
     logs.close()
     again = GrowingDirectory(tmp_path)

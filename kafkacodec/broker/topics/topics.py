@@ -300,8 +300,9 @@ class Topics:
         for number in topic.partitions:
             self.flushes.forget(self._partitions.pop((name, number)))
             self._waiting.touch((name, number))
+        delay_ms = TopicConfig({}, self._running.topic_defaults).file_delete_delay_ms  # the topic's own is for segments
         try:
-            self._directory.delete(name, topic.partitions)
+            self._directory.delete(name, topic.partitions, delay_ms)
         except OSError as error:
             _log.error("the files of topic %s cannot be deleted: %s", name, error)
         return name

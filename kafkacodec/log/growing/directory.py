@@ -191,8 +191,8 @@ class GrowingDirectory:
             self._ids[key] = topic_id
         return log
 
-    def delete(self, topic: str, partitions: Iterable[int]) -> None:
-        """Rename the directories of partitions, so that the names are free; `purge` removes them later.
+    def delete(self, topic: str, partitions: Iterable[int], delay_ms: int) -> None:
+        """Rename the directories of partitions, so that the names are free; `purge` removes them after `delay_ms`.
 
         Raises:
             KeyError: there is none.
@@ -205,7 +205,7 @@ class GrowingDirectory:
             except OSError as error:
                 failed = error
             else:
-                self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
+                self._to_delete.append((self._clock() + delay_ms, aside))
         with suppress(OSError):  # the disk may be full, which the deletion ends; the next checkpoints are without them
             self.write_checkpoints()
         if failed is not None:
