@@ -70,6 +70,10 @@ def run(arguments: list[str]) -> int:
         return _interrupted()
     except ImportError as error:
         return _missing(error)
+    except RuntimeError as error:  # in which Python up to 3.11 wraps what comes while it makes a class
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return _interrupted()
+        raise
 
 
 def _run(arguments: list[str]) -> int:
