@@ -13,7 +13,7 @@ import pytest
 
 import kafkacodec as kc
 
-SECONDS = 30
+SECONDS = 60
 
 
 class Followed:
@@ -118,7 +118,8 @@ def test_only_new_ones_and_no_more_than_asked_for(follow, partition):
 
 
 def test_partitions_that_are_created_later_are_followed(follow, partition):
-    followed = follow(partition.parent, "--json", "--topic", "orders", "--tail", 0)
+    followed = follow(partition.parent, "--json", "--topic", "orders", "--tail", 1)
+    assert followed.value() == "c"
     table = follow(partition.parent, "--columns", "topic,partition,value")
     assert [table.line().split() for _ in range(4)][-1] == ["orders", "0", "c"]
     (partition.parent / "payments-0").mkdir()

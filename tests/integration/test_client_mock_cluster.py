@@ -20,7 +20,7 @@ confluent_kafka: Any = pytest.importorskip("confluent_kafka")
 def mock_cluster() -> Iterator[str]:
     """The addresses of three mock brokers; they live as long as the producer that they belong to."""
     owner = confluent_kafka.Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 3, "log_level": 0})
-    brokers = owner.list_topics(timeout=30).brokers.values()
+    brokers = owner.list_topics(timeout=60).brokers.values()
     yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     del owner
 

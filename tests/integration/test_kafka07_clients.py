@@ -74,7 +74,7 @@ def brokers(zookeeper):
         yield first, second
 
 
-def read(consumer, count, timeout=30):
+def read(consumer, count, timeout=60):
     found = []
     while len(found) < count:
         messages = consumer.poll(timeout)
