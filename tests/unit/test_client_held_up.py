@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 import re
+import threading
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,7 +16,7 @@ import kafkacodec as kc
 from kafkacodec.client.core import held_up
 from kafkacodec.client.core.held_up import HeldUp, HeldUpCalls, Hindrances
 from kafkacodec.client.producing import undelivered
-from kafkacodec.errors import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, DeadlineExceeded, ItemErrors
+from kafkacodec.errors import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, DeadlineExceeded
 
 
 def told(caplog):
@@ -33,6 +34,22 @@ def impatient(monkeypatch):
     monkeypatch.setattr(held_up, "RECENT_MS", 300.0)
     monkeypatch.setattr(held_up, "LONG_MS", 300.0)
     monkeypatch.setattr(undelivered, "LONG_MS", 300.0)
+
+
+@pytest.fixture
+def said():
+    """Is set by the first warning: whoever waits then for no time of their own does not fail on a busy machine."""
+    event = threading.Event()
+
+    class Heard(logging.Handler):
+        def emit(self, record):
+            if "keeps trying" in record.getMessage():
+                event.set()
+
+    logger, handler = logging.getLogger("kafkacodec"), Heard()
+    logger.addHandler(handler)
+    yield event
+    logger.removeHandler(handler)
 
 
 CASES = [
@@ -80,7 +97,7 @@ def test_a_share_consumer_does_so_too(broker, caplog, api, error, what):
         assert text.endswith(f": {error}; the consumer keeps trying")
 
 
-LIMITED = {"default_api_timeout_ms": 1500}
+LIMITED = {"default_api_timeout_ms": 30_000}
 CALLS = [
     ("ListOffsets", "LEADER_NOT_AVAILABLE", "the offset in t-0 is not found",
      lambda o: kc.client.Consumer(**o, **LIMITED), lambda c: c.end_offsets([("t", 0)])),
@@ -95,33 +112,32 @@ CALLS = [
     ("CreateTopics", "NOT_CONTROLLER", "CreateTopics of 'new' is refused",
      lambda o: kc.client.Admin(**o, **LIMITED), lambda a: a.create_topics("new")),
     ("InitProducerId", "CONCURRENT_TRANSACTIONS", "a request for transactional id 'x' is refused",
-     lambda o: kc.client.Producer(**o, transactional_id="x", max_block_ms=1500), lambda p: p.init_transactions()),
+     lambda o: kc.client.Producer(**o, transactional_id="x", max_block_ms=30_000), lambda p: p.init_transactions()),
     ("Metadata", "LEADER_NOT_AVAILABLE", "topic 't' is not available",
-     lambda o: kc.client.Producer(**o, max_block_ms=1500), lambda p: p.send("t", b"v")),
+     lambda o: kc.client.Producer(**o, max_block_ms=30_000), lambda p: p.send("t", b"v")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("api", "error", "what", "make", "call"), CALLS, ids=[f"{c[0]}-{c[2]}" for c in CALLS])
-def test_a_call_that_waits_for_long_says_for_what(broker, caplog, api, error, what, make, call):
-    with (
-        broker.inject(api, error, times=None),
-        make({"bootstrap_servers": broker.bootstrap_servers}) as client,
-        pytest.raises((DeadlineExceeded, ItemErrors)),
-    ):
-        call(client)
-    (text,) = told(caplog)
+def test_a_call_that_waits_for_long_says_for_what(broker, caplog, said, api, error, what, make, call):
+    with make({"bootstrap_servers": broker.bootstrap_servers}) as client, ThreadPoolExecutor(1) as pool:
+        with broker.inject(api, error, times=None):
+            waiting = pool.submit(call, client)
+            assert said.wait(30)
+        waiting.result()
+    (text,) = (each for each in told(caplog) if each.startswith("a call"))  # the record of send may be told of, too
     assert re.fullmatch(
-        rf"a call waits; for \d+ s {what}: {error}; the client keeps trying, for at most [01] s more", text
+        rf"a call waits; for \d+ s {what}: {error}; the client keeps trying, for at most [123]?\d s more", text
     )
 
 
-async def test_in_an_event_loop_too(broker, caplog):
+async def test_in_an_event_loop_too(broker, caplog, said):
     options = {"bootstrap_servers": broker.bootstrap_servers}
-    with broker.inject("ListOffsets", "LEADER_NOT_AVAILABLE", times=None):
-        async with kc.client.aio.Consumer(**options, **LIMITED) as consumer:
-            calls = [consumer.end_offsets([("t", 0)]), consumer.beginning_offsets([("t", 0)])]
-            found = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(each) for each in found] == [DeadlineExceeded] * 2
+    async with kc.client.aio.Consumer(**options, **LIMITED) as consumer:
+        with broker.inject("ListOffsets", "LEADER_NOT_AVAILABLE", times=None):
+            calls = asyncio.gather(consumer.end_offsets([("t", 0)]), consumer.beginning_offsets([("t", 0)]))
+            assert await asyncio.to_thread(said.wait, 30)
+        assert [[*found] for found in await calls] == [[("t", 0)]] * 2
     (text,) = told(caplog)
     assert text.startswith("2 calls wait; for ")
 
@@ -134,42 +150,56 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("wait", [lambda p, d: p.flush(), lambda p, d: d.result(), lambda p, d: p.close()])
-@pytest.mark.parametrize(("api", "error", "what", "reason"), RECORDS, ids=[case[0] for case in RECORDS])
-def test_records_that_are_refused_for_long_are_told(broker, caplog, api, error, what, reason, wait):
-    options = {"delivery_timeout_ms": 1500, "request_timeout_ms": 1000, "linger_ms": 0}
+@pytest.mark.parametrize(("api", "error", "what"), [case[:3] for case in RECORDS], ids=[case[0] for case in RECORDS])
+def test_records_that_are_refused_for_long_are_told(broker, caplog, said, api, error, what, wait):
+    options = {"delivery_timeout_ms": 30_000, "request_timeout_ms": 20_000, "linger_ms": 0}
     with (
-        broker.inject(api, error, times=None),
         kc.client.Producer(broker.bootstrap_servers, **options) as producer,
+        ThreadPoolExecutor(1) as pool,
     ):
-        delivery = producer.send("t", b"v")
-        with suppress(DeadlineExceeded):
-            wait(producer, delivery)
-        assert str(delivery.error) == f"not delivered to t-0 within 1500 ms: {reason}"
+        with broker.inject(api, error, times=None):
+            delivery = producer.send("t", b"v")
+            waiting = pool.submit(wait, producer, delivery)
+            assert said.wait(30)
+        waiting.result()
+        assert delivery.result().partition == 0
     (text,) = told(caplog)
     assert re.fullmatch(
         rf"1 record waits to be delivered; for \d+ s {what}: {error}; "
-        r"the producer keeps trying, for at most [01] s more",
+        r"the producer keeps trying, for at most [123]?\d s more",
         text,
     )
 
 
-def test_partitions_without_leader_are_told(caplog):
-    options = {"delivery_timeout_ms": 1500, "request_timeout_ms": 1000, "linger_ms": 0}
-    with kc.broker.serve(brokers=2) as cluster:
-        with kc.client.Admin(cluster.bootstrap_servers) as admin:
+@pytest.mark.parametrize(("api", "error", "reason"), [(c[0], c[1], c[3]) for c in RECORDS], ids=[c[0] for c in RECORDS])
+def test_records_that_were_refused_to_the_end_say_so(broker, api, error, reason):
+    options = {"delivery_timeout_ms": 4000, "request_timeout_ms": 3000, "linger_ms": 0}
+    with broker.inject(api, error, times=None), kc.client.Producer(broker.bootstrap_servers, **options) as producer:
+        delivery = producer.send("t", b"v")
+        with pytest.raises(DeadlineExceeded):
+            delivery.result()
+        assert str(delivery.error) == f"not delivered to t-0 within 4000 ms: {reason}"
+
+
+def test_partitions_without_leader_are_told(caplog, said):
+    options = {"delivery_timeout_ms": 30_000, "request_timeout_ms": 20_000, "linger_ms": 0}
+    with kc.broker.serve(brokers=2) as cluster, ThreadPoolExecutor(1) as pool:
+        servers = cluster.bootstrap_servers
+        with kc.client.Admin(servers) as admin:
             admin.create_topics(kc.client.NewTopic("t", replica_assignments={0: [1], 1: [2]}))
-        cluster.stop_broker(cluster.leader("t", 1))
-        with kc.client.Producer(cluster.bootstrap_servers, **options) as producer:
-            delivery = producer.send("t", b"v", partition=1)
-            with pytest.raises(DeadlineExceeded, match="has no leader"):
-                delivery.result()
-        with (
-            kc.client.Consumer(bootstrap_servers=cluster.bootstrap_servers, **LIMITED) as consumer,
-            pytest.raises(DeadlineExceeded),
-        ):
-            consumer.end_offsets([("t", 1)])
-        with kc.client.Admin(cluster.bootstrap_servers, **LIMITED) as admin, pytest.raises(ItemErrors):
-            admin.list_offsets({("t", 1): "latest"})
+        calls = [
+            (kc.client.Producer(servers, **options), lambda p: p.send("t", b"v", partition=1).result()),
+            (kc.client.Consumer(bootstrap_servers=servers, **LIMITED), lambda c: c.end_offsets([("t", 1)])),
+            (kc.client.Admin(servers, **LIMITED), lambda a: a.list_offsets({("t", 1): "latest"})),
+        ]
+        for client, call in calls:
+            with client:
+                said.clear()
+                cluster.stop_broker(2)
+                waiting = pool.submit(call, client)
+                assert said.wait(30)
+                cluster.start_broker(2)
+                waiting.result()
     texts = told(caplog)
     assert [t.partition(";")[0] for t in texts] == ["1 record waits to be delivered", "a call waits", "a call waits"]
     assert "t-1 has no leader: LEADER_NOT_AVAILABLE" in texts[0]
