@@ -7,6 +7,7 @@ Apache Kafka 4.4.0 answered, written by ``python -m tests.sasl_scripts HOST:PORT
 from __future__ import annotations
 
 import base64
+import hashlib
 import inspect
 import json
 import re
@@ -49,6 +50,7 @@ class Talk:
     def open(self, listener: str) -> None:
         """Connect to a listener, in place of the connection before."""
         self.close()
+        self._listener = listener
         self._connection = Connection(self._listeners[listener], seconds=20)
 
     def close(self) -> None:
@@ -81,6 +83,19 @@ class Talk:
         """Log in by PLAIN."""
         self.handshake("PLAIN")
         return self.token(plain(user, password), version)
+
+    def beside(self, api: str, version: int, **fields: Any) -> Any:
+        """Send a request as carol on another connection to the same listener; no note."""
+        own, noted, self._connection, self.noted = self._connection, self.noted, None, []
+        try:
+            self.open(self._listener)
+            self.plain("carol")
+            answer = self.ask(api, version, **fields)
+            self.close()
+        finally:
+            self._connection, self.noted = own, noted
+        self.waits(1)  # until each part of Apache Kafka knows
+        return answer
 
     def works(self) -> None:
         """Note whether a request is answered."""
@@ -141,10 +156,10 @@ def plain(user: str, password: str | None = None, authzid: str = "") -> bytes:
     return f"{authzid}\0{user}\0{PASSWORDS.get(user, '') if password is None else password}".encode()
 
 
-def scram(mechanism: str, user: str, password: str | None = None) -> Scram:
+def scram(mechanism: str, user: str, password: str | None = None, *, by_token: bool = False) -> Scram:
     """The client of SCRAM."""
     settings: Any = SimpleNamespace(
-        sasl_mechanism=mechanism, sasl_plain_username=user, sasl_scram_tokenauth=False,
+        sasl_mechanism=mechanism, sasl_plain_username=user, sasl_scram_tokenauth=by_token,
         sasl_plain_password=PASSWORDS.get(user) if password is None else password,
     )  # fmt: skip
     return Scram(settings, "", NONCE)
@@ -820,6 +835,150 @@ def session_renewed_by_v0(talk: Talk) -> None:
     talk.waits(1.2)
     talk.handshake("PLAIN", 0)
     talk.works()
+
+
+# Users that are altered and tokens that end while their clients are connected
+
+
+def _user(talk: Talk, name: str, password: str | None) -> None:
+    """Give a user of SCRAM-SHA-256 a password, or take the user away."""
+    if password is None:
+        talk.beside("AlterUserScramCredentials", 0, deletions=[{"name": name, "mechanism": 1}])
+        return
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", 4096)
+    row = {"name": name, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": salted}
+    talk.beside("AlterUserScramCredentials", 0, upsertions=[row])
+
+
+def _as(talk: Talk, user: str, password: str, *, by_token: bool = False) -> None:
+    _scram(talk, scram("SCRAM-SHA-256", user, password, by_token=by_token), "SCRAM-SHA-256")
+
+
+def user_altered_while_connected(talk: Talk) -> None:
+    """Who is logged in stays so; the next login needs the new password."""
+    _user(talk, "dave", "old")
+    _as(talk, "dave", "old")
+    _user(talk, "dave", "new")
+    talk.works()
+    talk.open("SASL")
+    _as(talk, "dave", "old")
+    talk.ends()
+    talk.open("SASL")
+    _as(talk, "dave", "new")
+    talk.works()
+
+
+def user_removed_while_connected(talk: Talk) -> None:
+    """Who is logged in stays so, if the session has no end."""
+    _user(talk, "erin", "old")
+    _as(talk, "erin", "old")
+    _user(talk, "erin", None)
+    talk.works()
+    talk.open("SASL")
+    _as(talk, "erin", "old")
+    talk.ends()
+
+
+def session_of_a_user_altered(talk: Talk) -> None:
+    """It is renewed with the new password only."""
+    talk.open("BRIEF")
+    _user(talk, "frank", "old")
+    _as(talk, "frank", "old")
+    _user(talk, "frank", "new")
+    talk.waits(0.7)
+    _as(talk, "frank", "new")
+    talk.works()
+    talk.waits(1.2)
+    _as(talk, "frank", "old")
+    talk.ends()
+
+
+def session_of_a_user_removed(talk: Talk) -> None:
+    """It is not renewed."""
+    talk.open("BRIEF")
+    _user(talk, "grace", "old")
+    _as(talk, "grace", "old")
+    _user(talk, "grace", None)
+    talk.waits(0.7)
+    _as(talk, "grace", "old")
+    talk.ends()
+
+
+def _made(talk: Talk, lifetime: int = -1) -> Any:
+    """A new delegation token of carol."""
+    return talk.beside("CreateDelegationToken", 2, renewers=[], max_lifetime_ms=lifetime)
+
+
+def _by_token(talk: Talk, token: Any) -> None:
+    _as(talk, token.token_id, base64.b64encode(token.hmac).decode(), by_token=True)
+
+
+def session_of_a_token(talk: Talk) -> None:
+    """It ends with the token, also where other sessions have no end."""
+    token = _made(talk, 8000)
+    _by_token(talk, token)
+    talk.works()
+    talk.waits(8)
+    talk.works()
+
+
+def session_of_a_token_where_sessions_end(talk: Talk) -> None:
+    """The earlier end counts."""
+    talk.open("BRIEF")
+    token = _made(talk, 60_000)
+    _by_token(talk, token)
+    talk.waits(1.2)
+    _by_token(talk, token)
+    talk.works()
+    talk.waits(2.5)
+    talk.works()
+
+
+def session_of_a_token_taken_away(talk: Talk) -> None:
+    """It goes on to the end that the token had at the login."""
+    token = _made(talk, 8000)
+    _by_token(talk, token)
+    talk.beside("ExpireDelegationToken", 2, hmac=token.hmac, expiry_time_period_ms=-1)
+    talk.works()
+    talk.waits(8)
+    talk.works()
+
+
+def session_of_a_token_renewed(talk: Talk) -> None:
+    """A token that lasts longer now does not make the session longer, before the client logs in again."""
+    token = _made(talk, 60_000)
+    talk.beside("ExpireDelegationToken", 2, hmac=token.hmac, expiry_time_period_ms=10_000)
+    _by_token(talk, token)
+    talk.beside("RenewDelegationToken", 2, hmac=token.hmac, renew_period_ms=30_000)
+    talk.waits(1.2)
+    _by_token(talk, token)
+    talk.waits(9)
+    talk.works()
+
+
+def session_of_a_token_not_used_again(talk: Talk) -> None:
+    """The same without a second login."""
+    token = _made(talk, 60_000)
+    talk.beside("ExpireDelegationToken", 2, hmac=token.hmac, expiry_time_period_ms=8000)
+    _by_token(talk, token)
+    talk.beside("RenewDelegationToken", 2, hmac=token.hmac, renew_period_ms=30_000)
+    talk.waits(8)
+    talk.works()
+
+
+def session_of_a_token_then_of_its_owner(talk: Talk) -> None:
+    """The user is the same, but the client no longer comes by a token."""
+    talk.open("BRIEF")
+    _user(talk, "carol", "of carol")
+    token = _made(talk, 60_000)
+    _by_token(talk, token)
+    talk.ask("DescribeDelegationToken", 2, pick=("error_code",), owners=[])
+    talk.waits(1.2)
+    _as(talk, "carol", "of carol")
+    talk.ask("DescribeDelegationToken", 2, pick=("error_code",), owners=[])
+    talk.waits(1.2)
+    _by_token(talk, token)
+    talk.ask("DescribeDelegationToken", 2, pick=("error_code",), owners=[])
 
 
 SCENARIOS = {

@@ -29,7 +29,7 @@ class Clock:
 
     def now(self) -> int:
         """Return the broker's time now; from any thread."""
-        return int(self(time.time() * 1000))
+        return int(time.time() * 1000 + self._ahead if self._at is None else self._at)
 
     @property
     def is_hosts(self) -> bool:

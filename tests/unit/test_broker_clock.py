@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import client, errors
 from kafkacodec.broker.clock import Clock
+from kafkacodec.broker.host import runner
+from tests import sasl_scripts
 from tests.broker_wire import wire_to
-from tests.patience import SOON
+from tests.patience import SOON, eventually
 
 _YEAR = 366 * 86_400
 
@@ -144,3 +147,40 @@ def test_written_records_without_a_time_have_that_of_the_clock():
 def test_a_clock_moves_by_numbers():
     with kc.broker.serve(clock="manual") as kafka, pytest.raises(TypeError, match="seconds must be a number, not '1'"):
         kafka.advance("1")
+
+
+@pytest.fixture
+def woken(monkeypatch):
+    """A broker that was started a day ago on a machine that has slept since: the clock of its loop stood still."""
+    monkeypatch.setattr(runner, "time", SimpleNamespace(time=lambda: time.time() - 86_400))
+    options = {"listen": ["kafka://127.0.0.1:0", "kafka+sasl://127.0.0.1:0"], "tokens": "unsecured"}
+    with kc.broker.serve(config={"log.retention.check.interval.ms": 50}, **options) as broker:
+        yield broker
+
+
+def test_records_of_the_present_are_taken_after_the_machine_has_slept(woken):
+    """They were refused: more than message.timestamp.after.max.ms ahead of the loop's clock."""
+    woken.create_topic("t")
+    woken.create_topic("appended", config={"message.timestamp.type": "LogAppendTime"})
+    began = int(time.time() * 1000)
+    with client.Producer(woken.bootstrap_servers) as producer:
+        assert producer.send("t", b"x", timestamp=began).result(SOON).offset == 0
+        appended = producer.send("appended", b"x", timestamp=began - 5).result(SOON)
+    assert began <= appended.timestamp <= time.time() * 1000
+
+
+def test_clients_log_in_with_tokens_of_the_present_after_the_machine_has_slept(woken):
+    """They were refused: made later than the loop's clock showed."""
+    at = next(url.partition("://")[2] for url in woken.listeners if url.startswith("kafka+sasl:"))
+    with client.Admin(
+        at, security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER",
+        sasl_oauth_token_provider=lambda: sasl_scripts.jws(sub="alice"),
+    ) as admin:  # fmt: skip
+        assert admin.list_topics() == {}
+
+
+def test_retention_goes_by_the_systems_clock_after_the_machine_has_slept(woken):
+    """Records of two hours were kept for another day."""
+    woken.create_topic("t", config={"retention.ms": 3_600_000})
+    woken.write("t", [kc.Record(0, int(time.time() * 1000) - 7_200_000, 0, None, b"old", ())])
+    eventually(lambda: not woken.records("t"))

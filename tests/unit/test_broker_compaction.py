@@ -50,7 +50,8 @@ class Cleaner:
     """A directory whose compacted topics are cleaned by steps."""
 
     def __init__(self, path: Path) -> None:
-        self.directory = GrowingDirectory(path)
+        self.now = START
+        self.directory = GrowingDirectory(path, clock=lambda: self.now)
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.thread = Later()
         self.compaction = Compaction(self.directory, self.partitions, self.thread, EVERY)
@@ -64,6 +65,7 @@ class Cleaner:
         return made
 
     def look(self, now: int) -> None:
+        self.now = now
         self.compaction.due(now)
         self.thread.all()
 

@@ -47,7 +47,11 @@ def brokers():
             listen="kafka+sasl://127.0.0.1:0",
             users=sasl_scripts.PASSWORDS,
             tokens="unsecured",
-            config={"connection.failed.authentication.delay.ms": 1, **config},
+            config={
+                "connection.failed.authentication.delay.ms": 1,
+                "delegation.token.secret.key": "of all brokers",
+                **config,
+            },
         )
         for name, config in settings.items()
     }

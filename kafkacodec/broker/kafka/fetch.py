@@ -220,6 +220,10 @@ class _Fetch:
             if partition is None:
                 unknown.append((wanted, _wrong(wanted.number, code, [])))
                 continue
+            if code:
+                rows.append((wanted, _wrong(wanted.number, code, None)))
+                ends = True
+                continue
             known += 1
             self.logs.append(partition.key)
             try:
@@ -236,6 +240,7 @@ class _Fetch:
         return rows + unknown, total, ends or not known
 
     def _find(self, wanted: Wanted) -> tuple[Partition | None, int]:
+        """Return the partition of this name, if there is one, and an error with it if its topic has another id."""
         node, may = self._node, self._request.may
         if wanted.name is None and not isinstance(wanted.topic, str):
             topic = node.catalog.topic_of(wanted.topic)
@@ -248,8 +253,10 @@ class _Fetch:
                 return None, errors.TOPIC_AUTHORIZATION_FAILED
         partition = node.topics.partition(wanted.name or "", wanted.number)
         if partition is not None and not isinstance(wanted.topic, str) and partition.topic_id != wanted.topic:
-            partition = None  # a topic of that name was created again
-        return partition, node.topics.missing(wanted.name or "", wanted.number)
+            return partition, errors.INCONSISTENT_TOPIC_ID  # a topic of that name was created again
+        if partition is not None:
+            return partition, errors.NONE
+        return None, node.topics.missing(wanted.name or "", wanted.number)
 
     def _row(self, wanted: Wanted, partition: Partition, room: int, first: bool) -> Any:
         asked = wanted.asked

@@ -22,6 +22,7 @@ from kafkacodec.internal_records import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from kafkacodec.log.growing.settings import now_ms
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.net.service import Append, Effect, Reply, together
 
@@ -80,6 +81,8 @@ class Node:
         authorizes: whether there is an authorizer.
         is_taken: whether another protocol has a topic of a name.
         limit_arrivals: called with the most connections per second that may arrive.
+        clock: returns the broker's time in ms since 1970 by the system's clock: for what is compared with times of
+            others. That of requests never goes back, and stands still while the system sleeps.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Node:
         self.quotas = Quotas(catalog)
         self.is_taken: Callable[[str], bool] = lambda name: False
         self.limit_arrivals: Callable[[int], None] = lambda most: None
+        self.clock: Callable[[], int] = now_ms
         self.authorizes = config.text("authorizer.class.name") != ""
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0

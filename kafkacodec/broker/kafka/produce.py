@@ -75,7 +75,7 @@ class _Work:
 
     def __init__(self, node: Node, request: Request, code: int) -> None:
         self._node, self._request, self._code = node, request, code
-        self._version, self._acks = request.version, request.message.acks
+        self._version, self._acks, self._now = request.version, request.message.acks, node.clock()
         self._response = messages.ProduceResponse()
         self._topics: dict[str | uuid.UUID, Any] = {}
         self._rows: dict[Place, Any] = {}
@@ -126,7 +126,7 @@ class _Work:
             self._fail(row, self._node.topics.missing(*key), key)
             return
         take = accept if self._version >= _BATCHES else accept_set
-        found = take(records, partition.config, self._version, self._request.now)
+        found = take(records, partition.config, self._version, self._now)
         if type(found) is Refused and found.early:
             self._refused(row, partition, found)
             self._refused_early.add(place)
@@ -203,7 +203,7 @@ class _Work:
         else:
             append = Append(partition.key, found, partial(self._done, row, partition))
             if found.is_transactional and not partition.continues(found):
-                partition.beginning(found, self._request.now, adds=self._version >= _ADDS)
+                partition.beginning(found, self._now, adds=self._version >= _ADDS)
                 self._unverified.append((append, row, found))
             else:
                 self._appends.append(append)

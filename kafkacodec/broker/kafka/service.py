@@ -41,6 +41,7 @@ class KafkaService:
 
     def __init__(self, node: Node, clock: Clock) -> None:
         self._node, self._clock, self._time = node, clock, clock.__call__  # the method is found once
+        node.clock = clock.now
         self._alarm = node.waiting.alarm
         self._deadline: float | None = None  # the earliest when the alarm was last rung
         self.faults = Faults(node, self._answer)

@@ -168,8 +168,12 @@ def delete_topics(node: Node, request: Request) -> Any:
     ]  # fmt: skip
     response = messages.DeleteTopicsResponse()
     times = Counter(wanted)
+    named = {topic.id for name, _ in times if name is not None and (topic := node.catalog.topic(name)) is not None}
+    by_ids = {topic_id for name, topic_id in times if name is None}
     records: list[bytes] = []
     for name, topic_id in times:
+        if name is None and topic_id in named and times[name, topic_id] == 1:
+            continue  # the row of the name refuses both
         row = response.DeletableTopicResult(name=name, topic_id=topic_id)
         response.responses.append(row)
         if (name is None) == (topic_id == ZERO_UUID) or times[name, topic_id] > 1:
@@ -181,6 +185,9 @@ def delete_topics(node: Node, request: Request) -> Any:
             row.error_code, row.error_message = unknown, "there is no such topic"
             continue
         row.name, row.topic_id = topic.name, topic.id
+        if name is not None and topic.id in by_ids:
+            row.error_code, row.error_message = errors.INVALID_REQUEST, "a topic is named once, by its name or its id"
+            continue
         if node.quotas.refuses_partitions(request, topic.partitions):
             row.error_code = errors.THROTTLING_QUOTA_EXCEEDED
             continue

@@ -88,7 +88,7 @@ def write_txn_markers(node: Node, request: Request) -> Any:
             made = rows[marker.producer_id] = response.WritableTxnMarkerResult(producer_id=marker.producer_id)
             response.markers.append(made)
         data = EndMarker(marker.producer_id, marker.producer_epoch, marker.transaction_result,
-                         marker.coordinator_epoch, int(request.now))  # fmt: skip
+                         marker.coordinator_epoch, node.clock())  # fmt: skip
         for topic in marker.topics:
             place = marker.producer_id, topic.name
             if place not in rows:

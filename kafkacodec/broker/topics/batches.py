@@ -127,6 +127,8 @@ def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> P
         wanted = cast(Codec, config.compression.replace("uncompressed", "none"))
         if wanted != CODECS[head.codec]:
             data = _recompressed(data, head, wanted, config)
+            if len(data) > config.max_message_bytes:
+                return Refused(errors.MESSAGE_TOO_LARGE)
     append_time = int(now) if config.has_append_time else _NO_TIME
     if config.has_append_time:
         largest = append_time

@@ -64,7 +64,7 @@ class Compaction:
         """Start a pass if it is time."""
         if self._next is None or now >= self._next:
             if self._next is not None:
-                self._begin(int(now))
+                self._begin(self._directory.now())
             self._next = now + self._every_ms
 
     def next_deadline(self) -> float | None:

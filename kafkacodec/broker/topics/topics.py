@@ -362,7 +362,7 @@ class Topics:
             self._next_check = now + self._check_ms
         if now >= self._next_check:
             self._next_check = now + self._check_ms
-            self._retain(int(now))
+            self._retain(self._directory.now())
         self._compaction.due(now)
         self.flushes.due(now)
         return NOTHING

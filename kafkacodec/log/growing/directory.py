@@ -239,6 +239,10 @@ class GrowingDirectory:
         for offsets in (self._recovery_points, self._log_starts, self.high_watermarks, self.cleaned):
             offsets.pop(key, None)
 
+    def now(self) -> int:
+        """Return the time of its clock, in ms since 1970."""
+        return self._clock()
+
     def purge(self, now: int | None = None, *, everything: bool = False) -> None:
         """Remove the directories of deleted partitions, and deleted segments, whose time has come."""
         now = self._clock() if now is None else now

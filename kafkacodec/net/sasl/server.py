@@ -203,6 +203,8 @@ class OAuthBearerServer:
 def unsecured_token(token: str, now: float) -> tuple[str, float]:
     """The subject and the end of a token without a signature (RFC 7519, section 6), which proves nothing: for tests.
 
+    `now` is a time in whole ms: a token of the same millisecond is one of the present.
+
     Raises:
         InvalidToken: it is malformed, signed, has no subject or end, or is not valid now.
     """
@@ -215,7 +217,7 @@ def unsecured_token(token: str, now: float) -> tuple[str, float]:
     begin: Any = claims.get("iat", 0)
     if head.get("alg") != "none" or not isinstance(subject, str) or not subject:
         raise InvalidToken("it is signed, or has no subject")
-    if not _is_time(end) or not _is_time(begin) or begin * 1000 > now or end * 1000 <= now:
+    if not _is_time(end) or not _is_time(begin) or begin * 1000 >= now + 1 or end * 1000 <= now:
         raise InvalidToken("it is not valid now")
     return subject, end * 1000.0
 

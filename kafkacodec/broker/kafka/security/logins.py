@@ -208,7 +208,7 @@ class Login:
             return self._close(request, f"{failed}: the one before was with {self._before}")
         response = messages.SaslAuthenticateResponse(error_message="")
         try:
-            response.auth_bytes = self._exchange.step(bytes(request.message.auth_bytes), request.now)
+            response.auth_bytes = self._exchange.step(bytes(request.message.auth_bytes), self._logins.node.clock())
             if self._exchange.user is not None:
                 self._done(self._exchange.user, response, request.now)
         except Refused as error:
@@ -230,10 +230,10 @@ class Login:
         if self._renews and principal != self._peer.principal:
             was, wanted = (name.replace(":", ".", 1) for name in (self._peer.principal, principal))
             raise Refused(f"Cannot change principals during re-authentication from {was}: {wanted}")
-        if self._exchange.expires is not None and self._exchange.expires <= now:
+        of_token = inf if self._exchange.expires is None else self._exchange.expires - self._logins.node.clock()
+        if of_token <= 0:
             raise Refused
-        of_token = inf if self._exchange.expires is None else self._exchange.expires - now
-        lifetime = min(self._logins.max_session_ms, max(0.0, of_token))
+        lifetime = min(self._logins.max_session_ms, of_token)
         self._expires = now + lifetime
         response.session_lifetime_ms = 0 if lifetime == inf else int(lifetime)
         self._peer.principal, self._peer.trusted, self._state = principal, True, _State.DONE

@@ -35,7 +35,7 @@ def token_hmac(node: Node, token_id: str) -> bytes:
 
 def create_delegation_token(node: Node, request: Request) -> Any:
     """Make a token, for the client or for another user."""
-    message, principal, now = request.message, request.peer.principal, int(request.now)
+    message, principal, now = request.message, request.peer.principal, node.clock()
     owner = f"{message.owner_principal_type}:{message.owner_principal_name}" if message.owner_principal_name else ""
     owner = owner or principal
     code = _refuses(node, request)
@@ -71,13 +71,13 @@ def describe_delegation_token(node: Node, request: Request) -> Any:
     response = messages.DescribeDelegationTokenResponse(error_code=_refuses(node, request))
     if response.error_code:
         return response
-    owners, principal, may = request.message.owners, request.peer.principal, request.may
+    owners, principal, may, now = request.message.owners, request.peer.principal, request.may, node.clock()
     wanted = None if owners is None else {f"{row.principal_type}:{row.principal_name}" for row in owners}
     for record in node.catalog.tokens.values():
         own = principal in (record.owner, record.requester, *record.renewers)
         sees = own or may is None or may("describe", "delegation_token", record.token_id)
         sees = sees or may("describe_tokens", "user", record.owner)
-        if sees and (wanted is None or record.owner in wanted) and record.expiration_timestamp > request.now:
+        if sees and (wanted is None or record.owner in wanted) and record.expiration_timestamp > now:
             response.tokens.append(_described(node, response, record, request.version))
     return response
 
@@ -104,7 +104,7 @@ def _change(node: Node, request: Request, response: Any, period: int) -> Any:
         response.error_code = errors.DELEGATION_TOKEN_NOT_FOUND
     elif request.peer.principal not in (record.owner, *record.renewers):
         response.error_code = errors.DELEGATION_TOKEN_OWNER_MISMATCH
-    elif record.expiration_timestamp <= request.now:
+    elif record.expiration_timestamp <= node.clock():
         response.error_code = errors.DELEGATION_TOKEN_EXPIRED
     else:
         return _changed(node, request, response, record, period)
@@ -112,7 +112,7 @@ def _change(node: Node, request: Request, response: Any, period: int) -> Any:
 
 
 def _changed(node: Node, request: Request, response: Any, record: Any, period: int) -> Effect:
-    now = int(request.now)
+    now = node.clock()
     if period < 0 and isinstance(response, messages.ExpireDelegationTokenResponse):
         response.expiry_timestamp_ms = now
         change: Any = messages.RemoveDelegationTokenRecord(token_id=record.token_id)
