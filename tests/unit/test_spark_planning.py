@@ -71,6 +71,13 @@ def test_segments_in_the_middle_are_not_opened(tmp_path, opened):
     assert offsets == list(range(600))
 
 
+def test_a_span_that_goes_on_after_the_end_of_the_log_opens_its_last_segments(tmp_path, opened):
+    log(tmp_path / "t-0", 200)
+    chunks = kc.log.Partition(tmp_path / "t-0").read(start_offset=595, end_offset=700)
+    assert [offset for chunk in chunks for offset in chunk["offset"].tolist()] == list(range(595, 600))
+    assert {name for name in opened if name.endswith(".log")} <= {f"{n * 3:020}.log" for n in range(197, 200)}
+
+
 def test_only_segments_at_the_bounds_and_beside_them_are_opened(tmp_path, opened):
     log(tmp_path / "t-0", 200)
     bounds = {"startingOffsets": '{"t": {"0": 100}}', "endingOffsets": '{"t": {"0": 400}}'}

@@ -76,10 +76,13 @@ def _is_misnamed(segments: Sequence[Segment], at: int) -> bool:
 def _lacks_offsets(segments: Sequence[Segment], at: int, start_offset: int | None, end_offset: int | None) -> bool:
     """Whether offsets of the span are before or after the batches of a segment, as in compacted logs, too."""
     segment, base = segments[at], segments[at].base_offset or 0
+    if at == 0 and start_offset is not None and start_offset < base:
+        return True
     following = segments[at + 1].base_offset if at + 1 < len(segments) else None
     due = min((offset for offset in (following, end_offset) if offset is not None), default=0)
     with suppress(DecodeError, OSError):
         last = segment.last_offset()
-        end = base if last is None else last + 1
-        return (at == 0 and start_offset is not None and start_offset < base) or max(end, start_offset or 0) < due
+        if following is None and last is not None:  # the log ends there
+            return False
+        return max(base if last is None else last + 1, start_offset or 0) < due
     return False
