@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
+from tests.integration import jvm_files
 from tests.integration.kafka_jars import HERE, fetched
 from tests.integration.kafka_jvm import free_port
 from tests.patience import LATE
@@ -47,7 +48,7 @@ class Hdfs:
     def _start(self, port: int) -> subprocess.Popen[bytes]:
         jars = fetched("hadoop", (HERE / "hadoop.xml").read_text())
         quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
-        command = ["java", *quick, "-cp", f"{self.settings}:{jars}/*", _CLUSTER]
+        command = ["java", *quick, jvm_files.option(), "-cp", f"{self.settings}:{jars}/*", _CLUSTER]
         asked = ["-format", "-datanodes", "1", "-nnport", str(port), "-httpport", "0"]
         with open(self._log, "wb") as log:
             return subprocess.Popen([*command, *asked], stdout=log, stderr=log)

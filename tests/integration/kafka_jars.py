@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.integration import jvm_files
 from tests.integration.class_archives import mapped
 
 __all__ = [
@@ -115,7 +116,7 @@ def java(release: str = "jars", *more: Path) -> list[str]:
     prepare(release)
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xmx512m"]
     path = os.pathsep.join([_classpath(release), *(f"{jars}/*" for jars in more)])
-    return ["java", *quick, *mapped(archive(release)), "-cp", path]
+    return ["java", *quick, jvm_files.option(), *mapped(archive(release)), "-cp", path]
 
 
 def archive(release: str) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyspark
 
 from tests.corpus import ROOT as GOLDEN
+from tests.integration import jvm_files
 from tests.integration.class_archives import mapped
 from tests.wheel import ROOT
 
@@ -60,8 +61,8 @@ def is_made() -> bool:
 
 
 def java_options() -> str:
-    """The options of a JVM that takes Spark's classes from the archive; none without an archive."""
-    return shlex.join([*mapped(ARCHIVE), _QUIET]) if is_made() else ""
+    """The options of a JVM that takes Spark's classes from the archive, if there is one."""
+    return shlex.join([jvm_files.option(), *([*mapped(ARCHIVE), _QUIET] if is_made() else [])])
 
 
 def use() -> None:

@@ -7,6 +7,8 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.signatures import suggests_options
 from kafkacodec.temporary import directory_until_exit
 
-__all__ = ["NoUsableJava", "java_home", "private_directory"]
+__all__ = ["NoUsableJava", "java_home", "java_home_set", "private_directory", "removed_by_jvm"]
 
 # First Spark version -> the Java versions it supports (both ends included), newest Spark first.
 _JAVA_VERSIONS = {(4, 2): (17, 25), (4, 0): (17, 21)}
@@ -125,3 +127,31 @@ def _shim_home(java: str, version: int) -> Path:
 def private_directory() -> Path:
     """A private directory that is removed when this process ends."""
     return Path(directory_until_exit("kafkacodec-java-"))
+
+
+@contextmanager
+def java_home_set(home: Path | None) -> Iterator[None]:
+    """JAVA_HOME for what starts in a ``with`` block; None changes nothing."""
+    before = os.environ.get("JAVA_HOME")
+    try:
+        if home is not None:
+            os.environ["JAVA_HOME"] = str(home)
+        yield
+    finally:
+        if before is not None:
+            os.environ["JAVA_HOME"] = before
+        else:
+            os.environ.pop("JAVA_HOME", None)
+
+
+def removed_by_jvm(*directories: Path) -> None:
+    """Have the JVM of this process remove them too, which ends after it: a signal may end this process at once."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    jvm = SparkContext._jvm
+    if jvm is None:  # Spark Connect has none here
+        return
+    with suppress(Py4JError):  # the class is no public one
+        for directory in directories:
+            jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(str(directory)))

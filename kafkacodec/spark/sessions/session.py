@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafkacodec.signatures import suggests_options
-from kafkacodec.spark.environment.jvm import java_home, private_directory
+from kafkacodec.spark.environment.jvm import java_home, java_home_set, private_directory, removed_by_jvm
 from kafkacodec.spark.environment.requirements import require_pyspark
 from kafkacodec.spark.sessions.formats import register
 
@@ -46,8 +46,8 @@ def session(
 ) -> SparkSession:
     """A Spark session with the formats ``kafkalog`` and ``kafkabroker`` registered.
 
-    Sets JAVA_HOME if Spark would not find a supported JVM, makes the workers use the running interpreter, and silences
-    Spark's start-up messages. If a session is active, applies `conf` to it and returns it.
+    Starts Spark with a supported JVM even if it would not find one itself, makes the workers use the running
+    interpreter, and silences Spark's start-up messages. If a session is active, applies `conf` to it and returns it.
 
     Args:
         conf: Spark settings by their full names; they override those set here.
@@ -60,6 +60,7 @@ def session(
         KafkaCodecError: pyspark is not installed or too old.
     """
     require_pyspark()
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     settings = {
@@ -73,19 +74,32 @@ def session(
     if settings["spark.master"].startswith("local"):
         settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if SparkSession.getActiveSession() is None:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        os.environ.setdefault("PYTHONWARNINGS", f"ignore:{_PANDAS_WARNING}")  # for the workers
-        home = java_home(quick_start=quick_start)
-        if home is not None:
-            os.environ["JAVA_HOME"] = str(home)
-        log = private_directory() / "log4j2.properties"
-        log.write_text(_QUIET_LOG)
-        java_options = [f"-Dlog4j2.configurationFile={log.as_uri()}", settings.get("spark.driver.extraJavaOptions", "")]
-        settings["spark.driver.extraJavaOptions"] = " ".join(
-            [*java_options, _QUICK_START] if quick_start else java_options
-        )
+    if SparkSession.getActiveSession() is not None:
+        return _started(settings)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("PYTHONWARNINGS", f"ignore:{_PANDAS_WARNING}")  # for the workers
+    if SparkContext._gateway is not None:  # its JVM has its options already
+        return _started(settings)
+    home = java_home(quick_start=quick_start)
+    place = private_directory()
+    log = place / "log4j2.properties"
+    log.write_text(_QUIET_LOG)
+    java_options = [
+        f"-Dlog4j2.configurationFile={log.as_uri()}",
+        settings.get("spark.driver.extraJavaOptions", ""),
+        *([_QUICK_START] if quick_start else []),
+    ]
+    settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
+    with java_home_set(home):
+        spark = _started(settings)
+    removed_by_jvm(*filter(None, [home, place]))
+    return spark
+
+
+def _started(settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
