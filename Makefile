@@ -214,7 +214,7 @@ $(GOLDEN_CASES): tests/golden_cases.py tests/corpus.py tests/data/kafka/manifest
 	$(PY) -m tests.golden_cases $@
 
 .PHONY: machines
-machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer and ThreadSanitizer, on other processors (emulated), and with musl
+machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer and ThreadSanitizer, and on other processors (emulated)
 	@if tools/cross_compilers; then $(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc msan tsan machines; fi
 
 # Seconds, as soon as mypy has its cache.
