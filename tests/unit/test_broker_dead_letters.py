@@ -90,16 +90,20 @@ def test_large_records_go_out_one_by_one_and_what_is_too_large_is_logged(caplog:
     assert "gave up 1 records, about which topic 'dlq.jobs' gets nothing: it refuses them" in caplog.text
 
 
-def test_the_beginning_of_names_and_intervals_may_be_changed_for_all() -> None:
+def test_the_beginning_of_names_may_be_changed_for_all() -> None:
     with kc.broker.serve(topics={"jobs": 2}, config=CONFIG) as broker:
-        configure(broker, "broker", "", errors_deadletterqueue_topic_name_prefix="dead-",
-                  group_consumer_assignment_interval_ms="15000")  # fmt: skip
-        with pytest.raises(ItemErrors):
-            configure(broker, "broker", "", group_share_assignment_interval_ms="-1")
+        configure(broker, "broker", "", errors_deadletterqueue_topic_name_prefix="dead-")
         broker.write("jobs", [(None, b"a")])
         with group(broker, errors_deadletterqueue_topic_name="dead-jobs") as consumer:
             read(consumer, 1, "reject")
         assert [row[2] for row in letters(broker, "dead-jobs")] == [b"0"]
+
+
+def test_intervals_may_be_changed_for_all() -> None:
+    with kc.broker.serve(topics={"jobs": 2}, config=CONFIG, clock="manual") as broker:
+        configure(broker, "broker", "", group_consumer_assignment_interval_ms="15000")
+        with pytest.raises(ItemErrors):
+            configure(broker, "broker", "", group_share_assignment_interval_ms="-1")
         options: Any = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "c", "group_protocol": "consumer"}
         with (
             client.Admin(broker.bootstrap_servers) as admin,
