@@ -90,29 +90,23 @@ def test_large_records_go_out_one_by_one_and_what_is_too_large_is_logged(caplog:
     assert "gave up 1 records, about which topic 'dlq.jobs' gets nothing: it refuses them" in caplog.text
 
 
-def test_the_beginning_of_names_may_be_changed_for_all() -> None:
-    with kc.broker.serve(topics={"jobs": 2}, config=CONFIG) as broker:
-        configure(broker, "broker", "", errors_deadletterqueue_topic_name_prefix="dead-")
+def test_the_beginning_of_names_and_intervals_may_be_changed_for_all() -> None:
+    config = {**CONFIG, "group.consumer.max.assignment.interval.ms": 3_600_000}
+    with kc.broker.serve(topics={"jobs": 2}, config=config) as broker:
+        configure(broker, "broker", "", errors_deadletterqueue_topic_name_prefix="dead-",
+                  group_consumer_assignment_interval_ms="3600000")  # fmt: skip
+        with pytest.raises(ItemErrors):
+            configure(broker, "broker", "", group_share_assignment_interval_ms="-1")
         broker.write("jobs", [(None, b"a")])
         with group(broker, errors_deadletterqueue_topic_name="dead-jobs") as consumer:
             read(consumer, 1, "reject")
         assert [row[2] for row in letters(broker, "dead-jobs")] == [b"0"]
-
-
-def test_intervals_may_be_changed_for_all() -> None:
-    with kc.broker.serve(topics={"jobs": 2}, config=CONFIG, clock="manual") as broker:
-        configure(broker, "broker", "", group_consumer_assignment_interval_ms="15000")
-        with pytest.raises(ItemErrors):
-            configure(broker, "broker", "", group_share_assignment_interval_ms="-1")
         options: Any = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "c", "group_protocol": "consumer"}
-        with (
-            client.Admin(broker.bootstrap_servers) as admin,
-            client.Consumer("jobs", **options) as first,
-            client.Consumer("jobs", **options) as second,
-        ):
+        with client.Admin(broker.bootstrap_servers) as admin, client.Consumer("jobs", **options) as first:
             eventually(lambda: first.getmany(0.05) or first.assignment())
-            eventually(lambda: second.getmany(0.05) or len(admin.describe_groups(["c"])["c"].members) == 2)
-            assert admin.describe_groups(["c"])["c"].state == "Assigning"
+            with client.Consumer("jobs", **options) as second:  # which joins after the first has its partitions
+                eventually(lambda: second.getmany(0.05) or len(admin.describe_groups(["c"])["c"].members) == 2)
+                assert admin.describe_groups(["c"])["c"].state == "Assigning"
 
 
 @pytest.mark.parametrize("name", ["auto.create.topics.enable", "errors.deadletterqueue.auto.create.topics.enable"])
