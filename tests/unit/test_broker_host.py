@@ -466,30 +466,31 @@ async def test_stopping_closes_all_connections_and_ends_soon():
         assert await hear(one) == ""
 
 
+async def _resets_before_its_answers(service, one, other):
+    """One client resets its connection, then what it waits for is answered, as another says."""
+    one[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    one[1].transport.abort()
+    await say(other, "go")
+    assert await hear(other) == "went"
+    await until(lambda: service.gone)
+
+
 async def test_nothing_more_is_written_to_a_client_that_has_gone(caplog):
     """It reset its connection while the host did not read, which learns of it by writing the first of many pieces."""
     async with served(Limits(max_pending=9)) as (service, connect):
         one, other = await connect(), await connect()
-        one[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         await say(one, "wait", *["echo " + "x" * 16_000] * 7, "wait", "echo not read")
         await until(lambda: len(service.waiting) == 2)
-        one[1].transport.abort()
-        await say(other, "go")
-        assert await hear(other) == "went"
-        await until(lambda: service.gone)
+        await _resets_before_its_answers(service, one, other)
     assert "socket.send() raised exception" not in caplog.text
 
 
 async def test_answers_that_leave_one_by_one_end_with_the_first_that_a_gone_client_does_not_take(caplog):
     async with served(Limits(max_pending=20), Unordered) as (service, connect):
         one, other = await connect(), await connect()
-        one[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         await say(one, *["wait"] * 20, "echo not read")
         await until(lambda: len(service.waiting) == 20)
-        one[1].transport.abort()
-        await say(other, "go")
-        assert await hear(other) == "went"
-        await until(lambda: service.gone)
+        await _resets_before_its_answers(service, one, other)
     assert "socket.send() raised exception" not in caplog.text
 
 

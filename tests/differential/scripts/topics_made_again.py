@@ -83,13 +83,19 @@ def idempotent_producer(s):
     s.fetch(t, pick=seen)
 
 
-def open_transaction(s):
+def _transaction(s):
+    """Two topics with a record each in an open transaction, and its producer."""
     t, other, p = s.topic(), s.topic("other"), Producer(s)
     p.init(quiet=True)
     p.add(t, quiet=True)
     p.add(other, quiet=True)
     p.produce(t, b"a", quiet=True)
     p.produce(other, b"a", quiet=True)
+    return t, other, p
+
+
+def open_transaction(s):
+    t, other, p = _transaction(s)
     t = _again(s)
     s.fetch(t, isolation_level=1, pick=seen, label="made-again")
     p.produce(t, b"b", label="goes-on")
@@ -101,12 +107,7 @@ def open_transaction(s):
 
 
 def open_transaction_of_a_deleted_topic(s):
-    t, other, p = s.topic(), s.topic("other"), Producer(s)
-    p.init(quiet=True)
-    p.add(t, quiet=True)
-    p.add(other, quiet=True)
-    p.produce(t, b"a", quiet=True)
-    p.produce(other, b"a", quiet=True)
+    t, other, p = _transaction(s)
     _deleted(s, t)
     p.produce(t, b"b", label="goes-on")
     p.add(t, label="again")
